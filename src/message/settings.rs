@@ -1,0 +1,101 @@
+//! The settings of a session, and what a request changes of them.
+
+use super::{Auth, Headers};
+use crate::policy::{Retry, Timeouts};
+use crate::proxy::ProxyMap;
+use std::path::PathBuf;
+
+/// requests' three states of a per-request argument: left out, given, or `None`.
+#[allow(clippy::exhaustive_enums, reason = "the three states there are")]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Setting<T> {
+    /// What the session says.
+    #[default]
+    Inherit,
+    /// This instead.
+    Set(T),
+    /// Nothing, whatever the session says.
+    Unset,
+}
+
+impl<T> Setting<T> {
+    /// The value in force, given the session's.
+    pub fn over<'a>(&'a self, session: Option<&'a T>) -> Option<&'a T> {
+        match self {
+            Self::Inherit => session,
+            Self::Set(value) => Some(value),
+            Self::Unset => None,
+        }
+    }
+}
+
+/// Whether and against what certificates are checked.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Verify {
+    /// Against the default roots.
+    #[default]
+    On,
+    /// Not at all.
+    Off,
+    /// Against the PEM certificates of this file or folder instead of the default roots.
+    Bundle(PathBuf),
+}
+
+/// What a session holds for all its requests.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Default fields. Default: requests' four, with `User-Agent: longhaul/<version>`.
+    pub headers: Headers,
+    /// Default query parameters.
+    pub params: Vec<(String, String)>,
+    /// Default credentials.
+    pub auth: Option<Auth>,
+    /// Default 5 s, 25 s, no deadline.
+    pub timeouts: Timeouts,
+    /// Default none, as requests.
+    pub retry: Retry,
+    /// requests' `max_redirects`; default 30.
+    pub max_redirects: u32,
+    /// Whether redirects are followed; default on (for HEAD too where set per request only).
+    pub allow_redirects: bool,
+    /// Further field names that do not leave the origin (`X-Api-Key`).
+    pub secret_headers: Vec<String>,
+    /// Ceiling of decoded body bytes, as an error; default none.
+    pub max_body_bytes: Option<u64>,
+    /// Ceiling of body bytes on the wire, as an error; default none.
+    pub max_wire_bytes: Option<u64>,
+    /// Hand out the response at its head, and leave reading to the caller; default off.
+    pub stream: bool,
+    /// Certificates; default [`Verify::On`].
+    pub verify: Verify,
+    /// The session's own proxies.
+    pub proxies: ProxyMap,
+    /// Whether the environment is consulted: proxies, .netrc, CA bundles; default on.
+    pub trust_env: bool,
+    /// An uncovered URL is an error rather than direct; default off (on in pools with proxies).
+    pub proxies_required: bool,
+}
+
+/// What one request changes of its session's settings.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Overrides {
+    /// Credentials.
+    pub auth: Setting<Auth>,
+    /// Timeouts and deadline.
+    pub timeouts: Setting<Timeouts>,
+    /// Retries.
+    pub retry: Setting<Retry>,
+    /// Whether redirects are followed.
+    pub allow_redirects: Option<bool>,
+    /// Streaming.
+    pub stream: Option<bool>,
+    /// Proxies of this call; over the session's.
+    pub proxies: Option<ProxyMap>,
+    /// Certificates.
+    pub verify: Option<Verify>,
+    /// Decoded ceiling.
+    pub max_body_bytes: Setting<u64>,
+}

@@ -1,0 +1,17 @@
+//! Which way a request goes.
+
+mod env;
+mod health;
+mod map;
+mod no_proxy;
+mod pool;
+mod route;
+mod url;
+
+pub use env::EnvProxies;
+pub use health::Verdict;
+pub use map::ProxyMap;
+pub use no_proxy::NoProxy;
+pub use pool::{Pick, PickRequest, ProxyPool, ProxyStats, Rotation};
+pub use route::{Identity, Route};
+pub use url::{ProxyScheme, ProxyUrl};

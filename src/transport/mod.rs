@@ -1,0 +1,133 @@
+//! One attempt over one route; the only layer that names the HTTP engine.
+
+mod engine;
+mod script;
+
+pub use engine::{Engine, EngineConfig};
+pub use script::{Play, Script};
+
+use crate::error::Error;
+use crate::message::{ConnectionFacts, Headers, Timings};
+use crate::proxy::{Identity, Route};
+use http::{HeaderMap, Method};
+use std::fmt;
+use std::io::Read;
+use std::time::{Duration, Instant};
+use url::Url;
+
+/// What is sent in one attempt.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outgoing<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The target; its fragment is not sent.
+    pub url: &'a Url,
+    /// Fields in wire order, Cookie included; Host is put first unless it is among them, and
+    /// framing fields are added.
+    pub headers: &'a Headers,
+    /// The body.
+    pub body: OutgoingBody<'a>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// An attempt without a body.
+    pub fn new(method: &'a Method, url: &'a Url, headers: &'a Headers) -> Self {
+        Self { method, url, headers, body: OutgoingBody::Empty }
+    }
+}
+
+/// The body of one attempt.
+#[non_exhaustive]
+pub enum OutgoingBody<'a> {
+    /// None.
+    Empty,
+    /// In memory: sent with Content-Length.
+    Bytes(&'a [u8]),
+    /// Read to its end: with Content-Length where the length is known, chunked otherwise.
+    Reader(&'a mut (dyn Read + Send), Option<u64>),
+}
+
+impl fmt::Debug for OutgoingBody<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::Reader(_, length) => write!(f, "Reader({length:?})"),
+        }
+    }
+}
+
+/// The clocks of one attempt.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AttemptLimits {
+    /// DNS, TCP, proxy handshake and TLS together.
+    pub connect: Option<Duration>,
+    /// The longest silence.
+    pub read: Option<Duration>,
+    /// The end of everything, body included.
+    pub deadline: Option<Instant>,
+}
+
+/// A response head, with its body to be read.
+#[non_exhaustive]
+pub struct Incoming {
+    /// The status.
+    pub status: u16,
+    /// The reason phrase.
+    pub reason: String,
+    /// Fields.
+    pub headers: HeaderMap,
+    /// The raw body, not decoded. Its errors carry a [`longhaul::Error`](Error) with phase
+    /// [`Body`](crate::error::Phase::Body). Dropping it before its end closes the connection.
+    pub body: Box<dyn Read + Send>,
+    /// Phases up to the head.
+    pub timings: Timings,
+    /// The connection.
+    pub connection: ConnectionFacts,
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Incoming({} {})", self.status, self.reason)
+    }
+}
+
+impl Incoming {
+    /// A response with facts that nobody measured.
+    pub fn new(
+        status: u16,
+        reason: impl Into<String>,
+        headers: HeaderMap,
+        body: Box<dyn Read + Send>,
+    ) -> Self {
+        Self {
+            status,
+            reason: reason.into(),
+            headers,
+            body,
+            timings: Timings::default(),
+            connection: ConnectionFacts::default(),
+        }
+    }
+}
+
+/// Makes one attempt: no retry, no redirect, no cookie.
+pub trait Transport: fmt::Debug + Send {
+    /// Sends the request over the route and reads the response head.
+    ///
+    /// # Errors
+    /// One error with its phase and fault as they were at the failure, with `url` and `proxy` set
+    /// and redacted; `is_unsent` and `is_stale` are true to the wire.
+    fn attempt(
+        &mut self,
+        outgoing: Outgoing<'_>,
+        route: &Route,
+        limits: &AttemptLimits,
+    ) -> Result<Incoming, Error>;
+
+    /// Closes every idle connection of this identity and forgets its TLS tickets.
+    fn forget(&mut self, identity: Identity) {
+        let _ = identity;
+    }
+}
