@@ -1,117 +1,556 @@
-//! Sessions and their recipe.
+//! The recipe of sessions, and the session itself.
+//!
+//! requests can only warn that a session must not be shared between threads. Here the session
+//! itself cannot be shared (it is not `Sync`), and what can be shared is the [`SessionBuilder`]:
+//! a recipe from which each thread makes its own session. What has to be one for a whole run (the
+//! health of the proxies, the hosts that cool down, the resolver and the trust store) belongs to
+//! the recipe and is common to its clones.
 
+use super::flight::{Flight, Step};
+use super::identity::Jars;
+use super::router::{SharedCooldown, lock};
+use super::{CookieJar, Proxies, RequestBuilder};
 use crate::error::Error;
-use crate::message::{Request, Response, Settings};
-use crate::policy::{Bound, Retry, Timeouts, WorstCase};
-use crate::proxy::{ProxyPool, ProxyStats};
+use crate::message::{Auth, Netrc, Request, Response, Settings, Verify};
+use crate::policy::{Bound, Cooldown, Retry, Timeouts, WorstCase};
+use crate::proxy::{EnvProxies, Identity, ProxyPool, ProxyStats, Route};
+use crate::rng::Rng;
+use crate::time::{Clock, SystemClock};
+use crate::transport::{Cutter, Engine, EngineConfig, Transport};
 use http::Method;
-use std::cell::Cell;
-use std::marker::PhantomData;
+use std::cell::{RefCell, RefMut};
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync;
 
 /// The recipe of sessions: `Clone + Send + Sync`, so that each worker makes its own from it.
 ///
 /// Clones share what has to be one for a run: the proxy pool with its health, the hosts that cool
 /// down, the resolver and the trust store.
-#[derive(Debug, Clone)]
+///
+/// # Defaults
+/// Those of requests (no retries, 30 redirects, the environment is trusted), but for the timeouts:
+/// connect 5 s and read 25 s, where requests has none.
+#[derive(Clone)]
 pub struct SessionBuilder {
-    settings: Settings,
+    pub(super) settings: Arc<Settings>,
+    pub(super) pool: Option<Arc<Mutex<ProxyPool>>>,
+    pub(super) cooldown: Option<SharedCooldown>,
+    pub(super) env: Option<Arc<EnvProxies>>,
+    pub(super) clock: Arc<dyn Clock>,
+    engine: EngineConfig,
+    make_transport: Option<Arc<MakeTransport>>,
+    cookies: CookieJar,
+    seed: Option<u64>,
+    streams: Arc<AtomicU64>,
+    id: u64,
+}
+
+impl fmt::Debug for SessionBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionBuilder").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Default for SessionBuilder {
+    fn default() -> Self {
+        Self {
+            settings: Arc::new(Settings::default()),
+            pool: None,
+            cooldown: None,
+            env: None,
+            clock: Arc::new(SystemClock),
+            engine: EngineConfig::default(),
+            make_transport: None,
+            cookies: CookieJar::default(),
+            seed: None,
+            streams: Arc::default(),
+            id: next_recipe(),
+        }
+    }
+}
+
+/// Recipes are told apart, so that a thread can keep one session for each.
+fn next_recipe() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl SessionBuilder {
+    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(Arc::make_mut(&mut self.settings));
+        self.changed()
+    }
+
+    /// A changed recipe is another recipe for [`local`](Self::local).
+    fn changed(mut self) -> Self {
+        self.id = next_recipe();
+        self
+    }
+
     /// The settings so far.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
-    /// The retry policy.
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.settings.retry = retry;
-        self
+
+    /// The retry policy. Default: [`Retry::none`], as requests; a
+    /// [`WorkerPool`](crate::WorkerPool) that is given a recipe without one uses
+    /// [`Retry::long_run`].
+    pub fn retry(self, retry: impl Into<Retry>) -> Self {
+        let retry = retry.into();
+        self.set(|settings| settings.retry = retry)
     }
-    /// Timeouts.
-    pub fn timeout(mut self, timeouts: impl Into<Timeouts>) -> Self {
-        self.settings.timeouts = timeouts.into();
-        self
+
+    /// Connect and read timeouts, and the deadline. Default: 5 s, 25 s, none.
+    pub fn timeout(self, timeouts: impl Into<Timeouts>) -> Self {
+        let timeouts = timeouts.into();
+        self.set(|settings| settings.timeouts = timeouts)
     }
-    /// Proxies: a pool, a map or one URL.
-    pub fn proxies(self, pool: ProxyPool) -> Self {
-        let _ = pool;
-        self
+
+    /// The deadline alone, beside the timeouts there are: wall clock for a whole URL, retries,
+    /// waits and redirects included. Default: none.
+    pub fn deadline(self, deadline: impl Into<Option<Duration>>) -> Self {
+        let deadline = deadline.into();
+        self.set(|settings| settings.timeouts = settings.timeouts.with_deadline(deadline))
     }
+
+    /// Proxies: a [`ProxyPool`] to rotate, a [`ProxyMap`](crate::ProxyMap) by scheme and host, or
+    /// one [`ProxyUrl`](crate::ProxyUrl) for everything.
+    ///
+    /// A pool and a single proxy make proxies required: nothing leaves by the own address by
+    /// accident. A map leaves what it does not cover to the environment, or direct, as requests.
+    pub fn proxies(mut self, proxies: impl Into<Proxies>) -> Self {
+        match proxies.into() {
+            Proxies::Pool(pool) => {
+                self.pool = Some(Arc::new(Mutex::new(pool)));
+                self.set(|settings| settings.proxies_required = true)
+            }
+            Proxies::Map { map, required } => {
+                self.pool = None;
+                self.set(|settings| {
+                    settings.proxies = map;
+                    settings.proxies_required = required;
+                })
+            }
+        }
+    }
+
+    /// Whether a URL that no proxy covers is an error rather than direct. Default: as
+    /// [`proxies`](Self::proxies) says.
+    pub fn proxies_required(self, required: bool) -> Self {
+        self.set(|settings| settings.proxies_required = required)
+    }
+
+    /// Whether the environment is consulted for proxies, `.netrc` and CA bundles; default on.
+    pub fn trust_env(self, trust: bool) -> Self {
+        self.set(|settings| settings.trust_env = trust)
+    }
+
+    /// A default field, in place of another of this name.
+    ///
+    /// # Errors
+    /// `InvalidHeader` for what cannot be sent.
+    pub fn header(self, name: &str, value: impl Into<Vec<u8>>) -> Result<Self, Error> {
+        let mut settings = (*self.settings).clone();
+        settings.headers.insert(name, value)?;
+        Ok(self.set(|have| *have = settings))
+    }
+
+    /// Leaves out a default field.
+    pub fn without_header(self, name: &str) -> Self {
+        self.set(|settings| {
+            settings.headers.remove(name);
+        })
+    }
+
+    /// A default query parameter.
+    pub fn param(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let param = (name.into(), value.into());
+        self.set(|settings| settings.params.push(param))
+    }
+
+    /// Default credentials for targets.
+    pub fn auth(self, auth: Auth) -> Self {
+        self.set(|settings| settings.auth = Some(auth))
+    }
+
+    /// requests' `max_redirects`. Default: 30.
+    pub fn max_redirects(self, most: u32) -> Self {
+        self.set(|settings| settings.max_redirects = most)
+    }
+
+    /// Whether redirects are followed. Default: on, for every method but HEAD.
+    pub fn allow_redirects(self, allow: bool) -> Self {
+        self.set(|settings| settings.allow_redirects = allow)
+    }
+
+    /// A further field that does not leave the origin on a redirect.
+    pub fn secret_header(self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        self.set(|settings| settings.secret_headers.push(name))
+    }
+
+    /// Ceiling of decoded body bytes; more is an error of kind `TooLarge`. Default: none.
+    pub fn max_body_bytes(self, most: impl Into<Option<u64>>) -> Self {
+        let most = most.into();
+        self.set(|settings| settings.max_body_bytes = most)
+    }
+
+    /// Ceiling of body bytes on the wire; more is an error of kind `TooLarge`. Default: none.
+    pub fn max_wire_bytes(self, most: impl Into<Option<u64>>) -> Self {
+        let most = most.into();
+        self.set(|settings| settings.max_wire_bytes = most)
+    }
+
+    /// Hands out responses at their head, and leaves reading to the caller. Default: off.
+    pub fn stream(self, stream: bool) -> Self {
+        self.set(|settings| settings.stream = stream)
+    }
+
+    /// Whether and against what certificates are checked. Default: the built-in roots, or
+    /// `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`, `SSL_CERT_FILE` where the environment is trusted.
+    pub fn verify(self, verify: Verify) -> Self {
+        self.set(|settings| settings.verify = verify)
+    }
+
+    /// Further roots (a PEM file) beside those of [`verify`](Self::verify): a private CA.
+    pub fn extra_roots(mut self, file: impl Into<PathBuf>) -> Self {
+        self.engine.extra_roots.push(file.into());
+        self.changed()
+    }
+
+    /// Hosts whose connections are kept, the least recently used going first; urllib3's
+    /// `pool_connections`. Default: 10.
+    pub fn pool_connections(mut self, hosts: usize) -> Self {
+        self.engine.pool_connections = hosts;
+        self.changed()
+    }
+
+    /// Idle connections kept per host; urllib3's `pool_maxsize`. Default: 10.
+    pub fn pool_maxsize(mut self, connections: usize) -> Self {
+        self.engine.pool_maxsize = connections;
+        self.changed()
+    }
+
+    /// The own address to dial from.
+    pub fn source_address(mut self, address: IpAddr) -> Self {
+        self.engine.source_address = Some(address);
+        self.changed()
+    }
+
+    /// Cookies that every identity starts with.
+    pub fn cookies(mut self, jar: CookieJar) -> Self {
+        self.cookies = jar;
+        self.changed()
+    }
+
+    /// Whether a host that throttles is left alone by all sessions of this recipe until its
+    /// Retry-After is over. Default: off; a [`WorkerPool`](crate::WorkerPool) turns it on.
+    pub fn host_cooldown(mut self, on: bool) -> Self {
+        self.cooldown = on.then(SharedCooldown::default);
+        self.changed()
+    }
+
+    /// Where the time comes from. Default: the machine.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.engine.clock = Arc::clone(&clock);
+        self.clock = clock;
+        self.changed()
+    }
+
+    /// Makes jitter and rotation repeat themselves. Default: seeded by the operating system.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self.changed()
+    }
+
+    /// Another transport than sockets: a [`Script`](crate::transport::Script), or one's own.
+    pub fn transport<T>(mut self, make: impl Fn() -> T + Send + Sync + 'static) -> Self
+    where
+        T: Transport + 'static,
+    {
+        self.make_transport = Some(Arc::new(move || Ok(Box::new(make()) as Box<dyn Transport>)));
+        self.changed()
+    }
+
+    /// The switch that cuts every socket of this recipe's sessions at once.
+    pub fn cutter(&self) -> Arc<Cutter> {
+        Arc::clone(&self.engine.cutter)
+    }
+
+    /// The clock.
+    pub(crate) fn clock_handle(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// The recipe that a run uses: Retry::long_run where no policy was set, and cool-downs shared.
+    pub(crate) fn for_runs(self) -> Self {
+        let retry_unset = self.settings.retry == Retry::none();
+        let recipe = if self.cooldown.is_none() { self.host_cooldown(true) } else { self };
+        if retry_unset { recipe.retry(Retry::long_run()) } else { recipe }
+    }
+
     /// Checks the settings and makes a session.
     ///
     /// # Errors
-    /// `Config` and `InvalidProxyUrl` for settings that cannot work.
+    /// `Config` for timeouts of zero and certificates that cannot be read, `InvalidProxyUrl` for a
+    /// proxy variable of the environment that cannot be used.
     pub fn build(&self) -> Result<Session, Error> {
-        unimplemented!()
+        let mut recipe = self.clone();
+        recipe.settings.timeouts.validate()?;
+        if recipe.settings.trust_env {
+            recipe.read_environment()?;
+        }
+        let seed = recipe.seed;
+        let stream = recipe.streams.fetch_add(1, Ordering::Relaxed);
+        let rng = seed.map_or_else(Rng::from_os, |seed| Rng::stream(seed, stream));
+        let transport = recipe.make(&recipe.settings.verify)?;
+        let core = Core {
+            clock: Arc::clone(&recipe.clock),
+            transport,
+            others: Vec::new(),
+            jars: Jars::new(recipe.cookies.clone()),
+            rng,
+        };
+        Ok(Session { recipe, core: RefCell::new(core), items: AtomicU64::new(0) })
     }
-    /// The worst case of one URL under these settings.
+
+    fn read_environment(&mut self) -> Result<(), Error> {
+        if self.env.is_none() {
+            self.env = Some(Arc::new(EnvProxies::from_env()?));
+        }
+        if self.settings.verify == Verify::On
+            && let Some(bundle) = Verify::from_env()
+        {
+            Arc::make_mut(&mut self.settings).verify = bundle;
+        }
+        if self.settings.netrc.is_none()
+            && let Some(netrc) = Netrc::from_env()
+        {
+            Arc::make_mut(&mut self.settings).netrc = Some(Arc::new(netrc));
+        }
+        Ok(())
+    }
+
+    fn make(&self, verify: &Verify) -> Result<Box<dyn Transport>, Error> {
+        match &self.make_transport {
+            Some(make) => make(),
+            None => {
+                let config = EngineConfig { verify: verify.clone(), ..self.engine.clone() };
+                Ok(Box::new(Engine::new(&config)?))
+            }
+        }
+    }
+
+    /// The worst case of one URL under these settings: the tight maximum up to the response head.
+    ///
+    /// [`WorstCase::of`] has the other answers.
     pub fn worst_case(&self) -> Bound {
         WorstCase::of(&self.settings.retry, &self.settings.timeouts).exact()
     }
-    /// The numbers of each proxy of the pool.
+
+    /// The numbers of each proxy of the pool, in the order of the list; empty without a pool.
     pub fn proxy_stats(&self) -> Vec<ProxyStats> {
-        unimplemented!()
+        self.pool.as_ref().map(|pool| lock(pool).stats()).unwrap_or_default()
     }
-    /// The session of this recipe that belongs to the calling thread; made on the first call.
+
+    /// The routes through each member of the proxy pool, for checks of the exits.
+    pub(crate) fn proxy_routes(&self) -> Vec<Route> {
+        self.pool.as_ref().map(|pool| lock(pool).routes()).unwrap_or_default()
+    }
+
+    /// Runs `work` with the session of this recipe that belongs to the calling thread, which is
+    /// made on the first call.
+    ///
+    /// For threads of one's own, or rayon's: cookies and connections stay with the thread.
     ///
     /// # Errors
     /// As [`build`](Self::build).
     pub fn local<T>(&self, work: impl FnOnce(&Session) -> T) -> Result<T, Error> {
-        let _ = work;
-        unimplemented!()
+        /// A thread that goes through many recipes keeps the last few sessions.
+        const KEPT: usize = 4;
+        thread_local! {
+            static SESSIONS: RefCell<Vec<(u64, Rc<Session>)>> = const { RefCell::new(Vec::new()) };
+        }
+        let known = SESSIONS.with_borrow(|sessions| {
+            sessions.iter().find(|(id, _)| *id == self.id).map(|(_, session)| Rc::clone(session))
+        });
+        let session = match known {
+            Some(session) => session,
+            None => {
+                let session = Rc::new(self.build()?);
+                SESSIONS.with_borrow_mut(|sessions| {
+                    if sessions.len() >= KEPT {
+                        sessions.remove(0);
+                    }
+                    sessions.push((self.id, Rc::clone(&session)));
+                });
+                session
+            }
+        };
+        Ok(work(&session))
     }
 }
 
 /// A session: cookies, connections and defaults for one thread. `Send`, not `Sync`.
-#[derive(Debug)]
+///
+/// ```compile_fail
+/// fn share<T: Sync>(_: T) {}
+/// share(longhaul::Session::builder().build().unwrap());
+/// ```
 pub struct Session {
-    _not_sync: PhantomData<Cell<()>>,
+    recipe: SessionBuilder,
+    core: RefCell<Core>,
+    items: AtomicU64,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("settings", self.settings()).finish_non_exhaustive()
+    }
+}
+
+/// What a session changes while it works.
+#[derive(Debug)]
+pub(super) struct Core {
+    clock: Arc<dyn Clock>,
+    transport: Box<dyn Transport>,
+    /// Transports for requests that verify otherwise than the session; hardly ever more than one.
+    others: Vec<(Verify, Box<dyn Transport>)>,
+    pub(super) jars: Jars,
+    pub(super) rng: Rng,
+}
+
+impl Core {
+    pub(super) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    pub(super) fn wall(&self) -> SystemTime {
+        self.clock.wall()
+    }
+
+    /// The transport that verifies as wanted.
+    pub(super) fn transport(
+        &mut self,
+        session: &Session,
+        verify: Option<&Verify>,
+    ) -> Result<&mut dyn Transport, Error> {
+        let Some(verify) = verify.filter(|verify| **verify != session.settings().verify) else {
+            return Ok(self.transport.as_mut());
+        };
+        let at = match self.others.iter().position(|(have, _)| have == verify) {
+            Some(at) => at,
+            None => {
+                self.others.push((verify.clone(), session.recipe.make(verify)?));
+                self.others.len() - 1
+            }
+        };
+        match self.others.get_mut(at) {
+            Some((_, transport)) => Ok(transport.as_mut()),
+            None => Ok(self.transport.as_mut()),
+        }
+    }
+
+    /// Tells every transport that an identity is gone.
+    pub(super) fn forget(&mut self, identity: Identity) {
+        self.transport.forget(identity);
+        for (_, transport) in &mut self.others {
+            transport.forget(identity);
+        }
+    }
 }
 
 impl Session {
     /// The recipe with the defaults.
     pub fn builder() -> SessionBuilder {
-        unimplemented!()
+        SessionBuilder::default()
     }
+
+    /// A session with the defaults.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::build`].
+    pub fn new() -> Result<Self, Error> {
+        SessionBuilder::default().build()
+    }
+
+    /// The settings in force, the environment included.
+    pub fn settings(&self) -> &Settings {
+        &self.recipe.settings
+    }
+
+    /// The recipe that this session was made from.
+    pub(super) fn recipe(&self) -> &SessionBuilder {
+        &self.recipe
+    }
+
+    pub(super) fn core(&self) -> RefMut<'_, Core> {
+        self.core.borrow_mut()
+    }
+
+    /// Whether a credential other than that of `route` is still accepted.
+    pub(super) fn other_credentials(&self, route: &Route) -> bool {
+        route.member.is_some()
+            && self.recipe.pool.as_ref().is_some_and(|pool| lock(pool).credentials_left() > 0)
+    }
+
     /// Sends a request, sleeping through its waits.
     ///
     /// # Errors
-    /// The failure with its history.
+    /// The failure with its history; by kind in the guide to errors.
     pub fn send(&self, request: Request) -> Result<Response, Error> {
-        let _ = request;
-        unimplemented!()
-    }
-    /// GET.
-    pub fn get(&self, url: &str) -> RequestBuilder<'_> {
-        RequestBuilder { session: Some(self), request: Request::new(Method::GET, url) }
-    }
-}
-
-/// A request that is being described.
-#[derive(Debug)]
-#[must_use]
-pub struct RequestBuilder<'a> {
-    session: Option<&'a Session>,
-    request: Request,
-}
-
-impl RequestBuilder<'_> {
-    /// Sends it.
-    ///
-    /// # Errors
-    /// As [`Session::send`].
-    pub fn send(self) -> Result<Response, Error> {
-        let _ = (self.session, self.request);
-        unimplemented!()
-    }
-}
-
-macro_rules! verb {
-    ($($name:ident $method:ident),*) => {$(
-        /// A request of this method in a session of its own.
-        pub fn $name(url: &str) -> RequestBuilder<'static> {
-            RequestBuilder { session: None, request: Request::new(Method::$method, url) }
+        let mut flight = Flight::new(request, self.items.fetch_add(1, Ordering::Relaxed));
+        loop {
+            match flight.step(self) {
+                Step::Done(response) => return Ok(response),
+                Step::Failed(error) => return Err(error),
+                Step::Wait { until, .. } => self.recipe.clock.sleep_until(until),
+            }
         }
-    )*};
+    }
+
+    /// Works with the cookies of the direct identity, as `requests.Session.cookies`.
+    pub fn with_cookies<T>(&self, work: impl FnOnce(&mut CookieJar) -> T) -> T {
+        self.with_cookies_of(Identity::DIRECT, work)
+    }
+
+    /// Works with the cookies of an identity.
+    pub fn with_cookies_of<T>(
+        &self,
+        identity: Identity,
+        work: impl FnOnce(&mut CookieJar) -> T,
+    ) -> T {
+        work(self.core().jars.of(identity).0)
+    }
+
+    /// A request of any method.
+    pub fn request(&self, method: Method, url: impl Into<String>) -> RequestBuilder<'_> {
+        RequestBuilder::new(Some(self), Request::new(method, url))
+    }
 }
-verb!(get GET, post POST, put PUT, patch PATCH, delete DELETE, head HEAD, options OPTIONS);
+
+macro_rules! verbs {
+    ($($name:ident $method:ident),*) => {
+        impl Session {$(
+            #[doc = concat!("A `", stringify!($method), "` request.")]
+            pub fn $name(&self, url: impl Into<String>) -> RequestBuilder<'_> {
+                self.request(Method::$method, url)
+            }
+        )*}
+
+        $(
+            #[doc = concat!("A `", stringify!($method), "` request in a session of its own, as `requests.", stringify!($name), "`.")]
+            pub fn $name(url: impl Into<String>) -> RequestBuilder<'static> {
+                RequestBuilder::new(None, Request::new(Method::$method, url))
+            }
+        )*
+    };
+}
+verbs!(get GET, post POST, put PUT, patch PATCH, delete DELETE, head HEAD, options OPTIONS);

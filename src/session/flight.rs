@@ -1,8 +1,20 @@
 //! A request in flight: a value that is stepped, not a function that sleeps.
+//!
+//! [`Flight::step`] makes one attempt, with the redirects that follow it at once, and answers
+//! [`Step::Done`], [`Step::Wait`] or [`Step::Failed`]. Who steps it decides how to wait:
+//! [`Session::send`] sleeps, a worker hands the flight to the delay heap and takes the next URL.
+//! It is the same code, so a retry means the same in both.
+//!
+//! The order within a step is that of the architecture: the way (proxy pool, map or direct, with
+//! the cool-down of the host), the attempt, the verdict on the proxy, redirects, the retry policy.
+
+mod attempt;
+mod state;
 
 use super::Session;
-use crate::error::{Error, WaitReason};
+use crate::error::{Attempt, Error, ErrorKind, Fault, Phase, WaitReason};
 use crate::message::{Request, Response};
+use state::Running;
 use std::time::Instant;
 
 /// What came of a step.
@@ -27,36 +39,67 @@ pub enum Step {
 pub struct Flight {
     request: Request,
     item: u64,
+    running: Option<Box<Running>>,
 }
 
 impl Flight {
     /// A flight that has not begun. `item` tells it from the others of a run.
     pub fn new(request: Request, item: u64) -> Self {
-        Self { request, item }
+        Self { request, item, running: None }
     }
+
     /// The request as it was given.
     pub fn request(&self) -> &Request {
         &self.request
     }
+
     /// The number given to [`new`](Self::new).
     pub fn item(&self) -> u64 {
         self.item
     }
-    /// The host that the next attempt goes to, for per-host limits; `None` before the URL parsed.
+
+    /// The host that the next attempt goes to, for per-host limits; `None` before the first step.
     pub fn host(&self) -> Option<&str> {
-        None
+        self.running.as_ref().and_then(|running| running.current.url.host_str())
     }
-    /// How many attempts were made.
-    pub fn attempts(&self) -> usize {
-        0
+
+    /// The attempts so far, oldest first.
+    pub fn attempts(&self) -> &[Attempt] {
+        self.running.as_ref().map_or(&[], |running| &running.attempts)
     }
-    /// Makes one attempt (and the redirects that follow it at once).
+
+    /// When the first attempt began; `None` before it.
+    pub fn started(&self) -> Option<Instant> {
+        self.running.as_ref().map(|running| running.started)
+    }
+
+    /// Makes one attempt, with the redirects that follow it at once.
+    ///
+    /// After `Done` or `Failed` the flight is over; a further step fails with
+    /// [`ErrorKind::Internal`].
     pub fn step(&mut self, session: &Session) -> Step {
-        let _ = session;
-        unimplemented!()
+        let mut core = session.core();
+        if self.running.is_none() {
+            match Running::start(session, &mut core, &self.request) {
+                Ok(running) => self.running = Some(Box::new(running)),
+                Err(error) => return Step::Failed(error),
+            }
+        }
+        match &mut self.running {
+            Some(running) => running.step(session, &mut core, &self.request, self.item),
+            None => Step::Failed(Error::new(
+                ErrorKind::Internal,
+                Phase::Prepare,
+                Fault::Local,
+                "a flight was stepped without having begun",
+            )),
+        }
     }
+
     /// Ends the flight from outside, keeping its history: stopped, cancelled, panicked.
     pub fn fail(&mut self, error: Error) -> Error {
-        error
+        let attempts =
+            self.running.take().map(|running| running.attempts).unwrap_or_default();
+        error.with_attempts(attempts)
     }
 }

@@ -1,11 +1,20 @@
 //! `requests.Session`, and the flight of one URL.
+//!
+//! [`Session`] is for one thread and sleeps through the waits of its retries; [`SessionBuilder`]
+//! is the recipe from which every worker of a run makes its own. Both drive the same [`Flight`].
 
 mod builder;
 mod cookies;
 mod flight;
+mod identity;
+mod proxies;
+mod request_builder;
+mod router;
 
 pub use builder::{
-    RequestBuilder, Session, SessionBuilder, delete, get, head, options, patch, post, put,
+    Session, SessionBuilder, delete, get, head, options, patch, post, put,
 };
 pub use cookies::CookieJar;
 pub use flight::{Flight, Step};
+pub use proxies::Proxies;
+pub use request_builder::RequestBuilder;

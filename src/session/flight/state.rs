@@ -1,0 +1,182 @@
+//! What a flight remembers between two steps, and what it decides with it.
+
+use super::Step;
+use crate::error::{Attempt, AttemptError, Error, ErrorKind, Fault, Phase, WaitReason};
+use crate::message::{Prepared, Request, Response, prepare};
+use crate::policy::{Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource};
+use crate::session::builder::{Core, Session};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A flight that has begun.
+#[derive(Debug)]
+pub(super) struct Running {
+    /// What the next attempt sends.
+    pub(super) current: Prepared,
+    /// The URL of `current` for the history, shared by its entries.
+    pub(super) shown_url: Arc<str>,
+    pub(super) retry: Retry,
+    pub(super) state: RetryState,
+    pub(super) timeouts: Timeouts,
+    pub(super) started: Instant,
+    pub(super) deadline: Option<Instant>,
+    pub(super) follow_redirects: bool,
+    pub(super) redirects: u32,
+    /// The responses that redirected.
+    pub(super) hops: Vec<Response>,
+    pub(super) attempts: Vec<Attempt>,
+    /// Members of the proxy pool that this URL went through.
+    pub(super) tried: Vec<usize>,
+    /// Whether a retry (rather than the first attempt or a hop) comes next.
+    pub(super) retrying: bool,
+    /// The previous wait, for decorrelated jitter; also the last failure's message for a deadline.
+    pub(super) over: bool,
+}
+
+impl Running {
+    /// Applies the session's settings and starts the deadline.
+    pub(super) fn start(
+        session: &Session,
+        core: &mut Core,
+        request: &Request,
+    ) -> Result<Self, Error> {
+        let settings = session.settings();
+        let current = prepare(settings, request)?;
+        let timeouts = *request.overrides.timeouts.over(Some(&settings.timeouts)).unwrap_or(&UNTIMED);
+        let retry = request.overrides.retry.over(Some(&settings.retry)).cloned().unwrap_or_default();
+        let started = core.now();
+        Ok(Self {
+            shown_url: shown(&current),
+            // requests follows redirects for every method but HEAD, unless it is told to.
+            follow_redirects: request
+                .overrides
+                .allow_redirects
+                .unwrap_or(settings.allow_redirects && current.method != http::Method::HEAD),
+            state: retry.start(),
+            current,
+            retry,
+            timeouts,
+            started,
+            deadline: timeouts.deadline().and_then(|limit| started.checked_add(limit)),
+            redirects: 0,
+            hops: Vec::new(),
+            attempts: Vec::new(),
+            tried: Vec::new(),
+            retrying: false,
+            over: false,
+        })
+    }
+
+    /// Goes on to the next hop of a redirect.
+    pub(super) fn hop_to(&mut self, next: Prepared, response: Response) {
+        self.shown_url = shown(&next);
+        self.current = next;
+        self.redirects += 1;
+        self.hops.push(response);
+    }
+
+    /// The wait after a retriable outcome, or the end of it.
+    pub(super) fn wait(&mut self, now: Instant, wait: Duration, source: WaitSource) -> Verdict {
+        let Some(until) = now.checked_add(wait) else { return Verdict::TooLate };
+        if self.deadline.is_some_and(|deadline| until >= deadline) {
+            return Verdict::TooLate;
+        }
+        let reason = match source {
+            WaitSource::RetryAfter => WaitReason::RetryAfter,
+            _ => WaitReason::Backoff,
+        };
+        if let Some(last) = self.attempts.last_mut() {
+            last.wait = Some((wait, reason));
+        }
+        self.retrying = true;
+        Verdict::Wait(Step::Wait { until, reason })
+    }
+
+    /// Charges a failed attempt and says what comes next.
+    pub(super) fn failed(&mut self, core: &mut Core, error: Error) -> Step {
+        let outcome = Outcome::of_error(error.kind(), error.phase(), error.retry_after());
+        if matches!(outcome, Outcome::Error { permanent: false, category: Category::Read | Category::Other, .. })
+            && !self.current.body.is_replayable()
+        {
+            self.note("the body cannot be sent again");
+            return self.end(error);
+        }
+        match self.state.decide(&self.current.method, &outcome, &mut core.rng) {
+            Decision::Retry { wait, source } => match self.wait(core.now(), wait, source) {
+                Verdict::Wait(step) => step,
+                Verdict::TooLate => {
+                    self.note("the deadline leaves no room for the wait");
+                    self.end(error)
+                }
+            },
+            Decision::Exhausted { reason, .. } => {
+                self.note(exhausted(reason));
+                self.end(error)
+            }
+            Decision::Final => self.end(error),
+        }
+    }
+
+    /// Ends the flight with an error that holds the history.
+    pub(super) fn end(&mut self, error: Error) -> Step {
+        self.over = true;
+        let error = error.with_attempts(std::mem::take(&mut self.attempts));
+        Step::Failed(if error.url().is_some() { error } else { error.with_url(&*self.shown_url) })
+    }
+
+    /// Ends the flight because its time is over.
+    pub(super) fn too_late(&mut self) -> Step {
+        let limit = self.timeouts.deadline().unwrap_or_default();
+        let last = self.attempts.last().map(describe).unwrap_or_default();
+        self.end(Error::new(
+            ErrorKind::Deadline,
+            Phase::Prepare,
+            Fault::Target,
+            format!("the deadline of {} s passed{last}", limit.as_secs_f64()),
+        ))
+    }
+
+    /// Adds a remark to the last attempt of the history.
+    pub(super) fn note(&mut self, note: &'static str) {
+        if let Some(last) = self.attempts.last_mut() {
+            last.note = Some(note);
+        }
+    }
+}
+
+/// Whether the wanted wait fits.
+pub(super) enum Verdict {
+    Wait(Step),
+    TooLate,
+}
+
+/// Why no further retry was made.
+pub(super) const fn exhausted(reason: Exhausted) -> &'static str {
+    match reason {
+        Exhausted::Total => "total is used up",
+        Exhausted::Connect => "connect is used up",
+        Exhausted::Read => "read is used up",
+        Exhausted::Redirect => "redirect is used up",
+        Exhausted::Status => "status is used up",
+        Exhausted::Other => "other is used up",
+        Exhausted::RetryAfter(_) => "Retry-After asks for more than the policy waits",
+    }
+}
+
+fn describe(attempt: &Attempt) -> String {
+    match (&attempt.error, attempt.status) {
+        (Some(AttemptError { message, .. }), _) => format!("; the last attempt: {message}"),
+        (None, Some(status)) => format!("; the last attempt: status {status}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// The URL as it may be shown: `Prepared` never holds userinfo; the fragment is no part of a
+/// request.
+fn shown(prepared: &Prepared) -> Arc<str> {
+    let text = prepared.url.as_str();
+    Arc::from(text.split_once('#').map_or(text, |(before, _)| before))
+}
+
+/// What `Setting::Unset` means for timeouts: none at all.
+const UNTIMED: Timeouts = Timeouts::none();

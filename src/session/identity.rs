@@ -1,0 +1,70 @@
+//! One identity, one world: the cookie jars of a session, one per identity, in a bounded LRU.
+//!
+//! Sockets and TLS tickets live in the transport, keyed by the same identity. A million rotating
+//! user names are a million identities, so what is not used for long is forgotten, and the
+//! transport is told to forget it too.
+
+use super::CookieJar;
+use crate::proxy::Identity;
+use std::collections::{HashMap, VecDeque};
+
+/// How many identities a session remembers.
+pub(super) const MAX_IDENTITIES: usize = 256;
+
+/// The jars of a session.
+#[derive(Debug)]
+pub(super) struct Jars {
+    jars: HashMap<Identity, CookieJar>,
+    /// Least recently used first; short enough that a scan costs less than a linked list.
+    order: VecDeque<Identity>,
+    /// What every new jar starts from.
+    template: CookieJar,
+}
+
+impl Jars {
+    pub(super) fn new(template: CookieJar) -> Self {
+        Self { jars: HashMap::new(), order: VecDeque::new(), template }
+    }
+
+    /// The jar of `identity`, and the identity that had to go for it.
+    pub(super) fn of(&mut self, identity: Identity) -> (&mut CookieJar, Option<Identity>) {
+        let mut gone = None;
+        if self.order.back() != Some(&identity) {
+            if let Some(at) = self.order.iter().position(|have| *have == identity) {
+                self.order.remove(at);
+            } else if self.order.len() >= MAX_IDENTITIES {
+                gone = self.order.pop_front();
+                if let Some(gone) = gone {
+                    self.jars.remove(&gone);
+                }
+            }
+            self.order.push_back(identity);
+        }
+        let template = &self.template;
+        (self.jars.entry(identity).or_insert_with(|| template.clone()), gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::ProxyUrl;
+
+    #[test]
+    fn the_least_recently_used_identity_goes() {
+        let mut jars = Jars::new(CookieJar::default());
+        let identities: Vec<_> = (0..=MAX_IDENTITIES)
+            .map(|n| {
+                let url: ProxyUrl = format!("http://user-{n}:p@proxy.test:8000").parse().unwrap();
+                Identity::of(&url)
+            })
+            .collect();
+        for identity in &identities[..MAX_IDENTITIES] {
+            assert_eq!(jars.of(*identity).1, None);
+        }
+        // Used again, so the second is now the oldest.
+        jars.of(identities[0]);
+        assert_eq!(jars.of(identities[MAX_IDENTITIES]).1, Some(identities[1]));
+        assert_eq!(jars.jars.len(), MAX_IDENTITIES);
+    }
+}

@@ -1,0 +1,151 @@
+//! A request that is being described, on the way to a session.
+
+use super::Session;
+use crate::error::Error;
+use crate::message::{Auth, Body, Request, Response, Verify};
+use crate::policy::{Retry, Timeouts};
+use crate::proxy::ProxyMap;
+use serde::Serialize;
+
+/// Describes a request of a [`Session`], or of a session of its own.
+///
+/// Each method mirrors the argument of that name in requests, and overrides the session for this
+/// request alone.
+#[derive(Debug)]
+#[must_use = "nothing is sent before `send`"]
+pub struct RequestBuilder<'a> {
+    session: Option<&'a Session>,
+    /// The first mistake in the description; told by `send`, so that a chain needs no `?` within.
+    request: Result<Request, Error>,
+}
+
+impl<'a> RequestBuilder<'a> {
+    pub(super) fn new(session: Option<&'a Session>, request: Request) -> Self {
+        Self { session, request: Ok(request) }
+    }
+
+    fn map(mut self, change: impl FnOnce(Request) -> Request) -> Self {
+        self.request = self.request.map(change);
+        self
+    }
+
+    /// A field, in place of the session's of this name.
+    pub fn header(self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        self.map(|request| request.header(name, value))
+    }
+
+    /// A further line of a field that may stand more than once.
+    pub fn add_header(self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        self.map(|request| request.add_header(name, value))
+    }
+
+    /// Leaves out a field that the session would send; `None` in requests.
+    pub fn remove_header(self, name: impl Into<String>) -> Self {
+        self.map(|request| request.remove_header(name))
+    }
+
+    /// A query parameter, after those of the URL and of the session.
+    pub fn param(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.map(|request| request.param(name, value))
+    }
+
+    /// Query parameters.
+    pub fn params<N, V>(self, pairs: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: Into<String>,
+        V: Into<String>,
+    {
+        self.map(|request| request.params(pairs))
+    }
+
+    /// A form as the body (`application/x-www-form-urlencoded`).
+    pub fn form<N, V>(self, pairs: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: AsRef<str>,
+        V: AsRef<str>,
+    {
+        self.map(|request| request.form(pairs))
+    }
+
+    /// JSON as the body. What cannot be serialised fails in [`send`](Self::send) with
+    /// `InvalidJson`.
+    pub fn json(mut self, value: &(impl Serialize + ?Sized)) -> Self {
+        self.request = self.request.and_then(|request| request.json(value));
+        self
+    }
+
+    /// The body: bytes, text, a file, a reader.
+    pub fn body(self, body: impl Into<Body>) -> Self {
+        self.map(|request| request.body(body))
+    }
+
+    /// Basic credentials for the target.
+    pub fn basic_auth(self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.map(|request| request.basic_auth(user, password))
+    }
+
+    /// A bearer token for the target.
+    pub fn bearer(self, token: impl Into<String>) -> Self {
+        self.map(|request| request.bearer(token))
+    }
+
+    /// Credentials for the target.
+    pub fn auth(self, auth: Auth) -> Self {
+        self.map(|request| request.auth(auth))
+    }
+
+    /// Timeouts and deadline.
+    pub fn timeout(self, timeouts: impl Into<Timeouts>) -> Self {
+        self.map(|request| request.timeout(timeouts))
+    }
+
+    /// The retry policy.
+    pub fn retry(self, retry: impl Into<Retry>) -> Self {
+        self.map(|request| request.retry(retry.into()))
+    }
+
+    /// Whether redirects are followed.
+    pub fn allow_redirects(self, allow: bool) -> Self {
+        self.map(|request| request.allow_redirects(allow))
+    }
+
+    /// Hands out the response at its head.
+    pub fn stream(self, stream: bool) -> Self {
+        self.map(|request| request.stream(stream))
+    }
+
+    /// Proxies for this request, over the session's and the environment's.
+    pub fn proxies(self, proxies: ProxyMap) -> Self {
+        self.map(|request| request.proxies(proxies))
+    }
+
+    /// Whether and against what certificates are checked.
+    pub fn verify(self, verify: Verify) -> Self {
+        self.map(|request| request.verify(verify))
+    }
+
+    /// Ceiling of decoded body bytes.
+    pub fn max_body_bytes(self, bytes: u64) -> Self {
+        self.map(|request| request.max_body_bytes(bytes))
+    }
+
+    /// The request, for a pool or a batch.
+    ///
+    /// # Errors
+    /// The first mistake in the description.
+    pub fn into_request(self) -> Result<Request, Error> {
+        self.request
+    }
+
+    /// Sends it.
+    ///
+    /// # Errors
+    /// As [`Session::send`], and the first mistake in the description.
+    pub fn send(self) -> Result<Response, Error> {
+        let request = self.request?;
+        match self.session {
+            Some(session) => session.send(request),
+            None => Session::new()?.send(request),
+        }
+    }
+}

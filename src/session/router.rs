@@ -1,0 +1,206 @@
+//! Which way the next attempt goes: the proxy pool, the maps and the environment, asked in the
+//! order of requests' precedence.
+//!
+//! The pool is one for all sessions of a recipe, so it sits behind a lock here and nowhere below.
+//! A [`Lease`] is the right to use a member of it; it gives itself back when it is dropped, with
+//! no verdict, so neither a panic nor a lost flight keeps a proxy occupied.
+
+use super::SessionBuilder;
+use crate::error::{Error, ErrorKind};
+use crate::message::Overrides;
+use crate::policy::Cooldown;
+use crate::proxy::{Chosen, Identity, Pick, PickRequest, ProxyPool, Route, Verdict, resolve_proxy};
+use crate::rng::Rng;
+use crate::time::Clock;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use url::Url;
+
+/// How many members of the pool are looked at to find one that the host is not tired of.
+const COOL_PICKS: usize = 4;
+
+/// What the router answers.
+pub(super) enum Way {
+    /// Go this way.
+    Go(Route, Lease),
+    /// Not before this time.
+    NotBefore(Instant, crate::error::WaitReason),
+    /// No way at all.
+    None(Error),
+}
+
+/// The right to use a member of the proxy pool, or nothing where no pool is in use.
+pub(super) struct Lease(Option<Held>);
+
+struct Held {
+    pool: Arc<Mutex<ProxyPool>>,
+    member: usize,
+    host: String,
+    item: u64,
+    clock: Arc<dyn Clock>,
+}
+
+impl Lease {
+    /// Of a way without a pool.
+    pub(super) const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Gives the lease back with what the attempt says of the proxy.
+    pub(super) fn report(mut self, verdict: Verdict, rng: &mut Rng) {
+        self.give_back(verdict, rng);
+    }
+
+    fn give_back(&mut self, verdict: Verdict, rng: &mut Rng) {
+        if let Some(held) = self.0.take() {
+            let now = held.clock.now();
+            lock(&held.pool).report(held.member, verdict, &held.host, held.item, now, rng);
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            // `Unknown` draws nothing, so the seed does not matter.
+            self.give_back(Verdict::Unknown, &mut Rng::seeded(0));
+        }
+    }
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Lease").field(&self.0.as_ref().map(|held| held.member)).finish()
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // The guarded values are updated in one call each, so a panic elsewhere leaves them whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an attempt asks the router.
+pub(super) struct Ask<'a> {
+    pub(super) url: &'a Url,
+    pub(super) overrides: &'a Overrides,
+    pub(super) tried: &'a [usize],
+    pub(super) retry: bool,
+    pub(super) item: u64,
+    pub(super) now: Instant,
+}
+
+impl SessionBuilder {
+    /// The way of the next attempt.
+    pub(super) fn route(&self, ask: &Ask<'_>, rng: &mut Rng) -> Way {
+        if let Some(map) = &ask.overrides.proxies
+            && let Some(entry) = map.select(ask.url)
+        {
+            return self.cooled(entry.map_or_else(Route::direct, |p| Route::through(p.clone())), ask, rng);
+        }
+        if let Some(pool) = &self.pool {
+            return self.route_by_pool(pool, ask, rng);
+        }
+        let chosen = resolve_proxy(ask.url, None, &self.settings.proxies, self.env.as_deref());
+        let route = match chosen {
+            Chosen::Proxy(proxy) => Route::through(proxy),
+            Chosen::Direct => Route::direct(),
+            Chosen::Uncovered if self.settings.proxies_required => {
+                return Way::None(Error::local(
+                    ErrorKind::ProxyRequired,
+                    format!(
+                        "no proxy covers {} URLs and proxies are required; add one for them, or allow direct requests",
+                        ask.url.scheme()
+                    ),
+                ));
+            }
+            Chosen::Uncovered => Route::direct(),
+        };
+        self.cooled(route, ask, rng)
+    }
+
+    fn route_by_pool(&self, pool: &Arc<Mutex<ProxyPool>>, ask: &Ask<'_>, rng: &mut Rng) -> Way {
+        let host = ask.url.host_str().unwrap_or_default();
+        let mut avoid = ask.tried.to_vec();
+        let mut soonest: Option<Instant> = None;
+        for _ in 0..COOL_PICKS {
+            let request = PickRequest { host, tried: &avoid, retry: ask.retry };
+            let picked = lock(pool).pick(request, ask.now, rng);
+            match picked {
+                Pick::Use(route) => {
+                    let lease = Lease(route.member.map(|member| Held {
+                        pool: Arc::clone(pool),
+                        member,
+                        host: host.to_owned(),
+                        item: ask.item,
+                        clock: Arc::clone(&self.clock),
+                    }));
+                    let Some(until) = self.cools_until(host, route.identity, ask.now, rng) else {
+                        return Way::Go(route, lease);
+                    };
+                    soonest = Some(soonest.map_or(until, |have| have.min(until)));
+                    match route.member {
+                        // The pool falls back to what was tried when nothing else is left.
+                        Some(member) if !avoid.contains(&member) => avoid.push(member),
+                        _ => break,
+                    }
+                }
+                Pick::NotBefore(until) => {
+                    if soonest.is_none() {
+                        return Way::NotBefore(until, crate::error::WaitReason::NoProxy);
+                    }
+                    break;
+                }
+                Pick::Never { auth: true } => {
+                    return Way::None(Error::new(
+                        ErrorKind::ProxyAuth,
+                        crate::error::Phase::Prepare,
+                        crate::error::Fault::Proxy,
+                        "every proxy has refused its credentials",
+                    ));
+                }
+                Pick::Never { auth: false } => {
+                    return Way::None(Error::new(
+                        ErrorKind::NoProxyAlive,
+                        crate::error::Phase::Prepare,
+                        crate::error::Fault::Proxy,
+                        "no proxy of the pool is usable",
+                    ));
+                }
+            }
+        }
+        match soonest {
+            Some(until) => Way::NotBefore(until, crate::error::WaitReason::Cooldown),
+            None => Way::NotBefore(ask.now, crate::error::WaitReason::NoProxy),
+        }
+    }
+
+    fn cooled(&self, route: Route, ask: &Ask<'_>, rng: &mut Rng) -> Way {
+        let host = ask.url.host_str().unwrap_or_default();
+        match self.cools_until(host, route.identity, ask.now, rng) {
+            Some(until) => Way::NotBefore(until, crate::error::WaitReason::Cooldown),
+            None => Way::Go(route, Lease::none()),
+        }
+    }
+
+    fn cools_until(&self, host: &str, identity: Identity, now: Instant, rng: &mut Rng) -> Option<Instant> {
+        let cooldown = self.cooldown.as_ref()?;
+        lock(cooldown).until(host, identity.value(), now, rng)
+    }
+
+    /// Notes a throttling answer for all sessions of this recipe.
+    pub(super) fn note_answer(
+        &self,
+        host: &str,
+        identity: Identity,
+        status: u16,
+        wait: std::time::Duration,
+        now: Instant,
+    ) {
+        if let Some(cooldown) = &self.cooldown {
+            lock(cooldown).note(host, identity.value(), status, wait, now);
+        }
+    }
+}
+
+/// One for all sessions of a recipe.
+pub(super) type SharedCooldown = Arc<Mutex<Cooldown>>;
