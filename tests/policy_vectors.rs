@@ -1,5 +1,12 @@
 //! The retry policy against what urllib3 really did; see `tests/vectors/README.md`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a vector that is not as described fails the test"
+)]
+
 use http::Method;
 use longhaul::error::{ErrorKind, Phase};
 use longhaul::policy::{
@@ -140,7 +147,7 @@ fn own_outcome(attempt: &Value) -> Outcome {
     let (kind, phase) = match (proxied, name.as_str().unwrap()) {
         (false, "ConnectTimeoutError") => (ErrorKind::ConnectTimeout, Phase::Connect),
         (false, "NewConnectionError") => (ErrorKind::Connection, Phase::Connect),
-        (false, "NameResolutionError") => (ErrorKind::NameNotFound, Phase::Dns),
+        (false, "NameResolutionError") => (ErrorKind::NameLookup, Phase::Dns),
         (false, "ReadTimeoutError") => (ErrorKind::ReadTimeout, Phase::Headers),
         (false, "SSLError" | "ssl.SSLError") => (ErrorKind::Certificate, Phase::Tls),
         (false, "BadStatusLine") => (ErrorKind::Protocol, Phase::Headers),
@@ -148,7 +155,7 @@ fn own_outcome(attempt: &Value) -> Outcome {
         (false, _) => (ErrorKind::Connection, Phase::Headers),
         // "Tunnel connection failed: 407".
         (true, "OSError") => (ErrorKind::ProxyAuth, Phase::Proxy),
-        (true, "NameResolutionError") => (ErrorKind::NameNotFound, Phase::Dns),
+        (true, "NameResolutionError") => (ErrorKind::NameLookup, Phase::Dns),
         (true, "ReadTimeoutError") => (ErrorKind::ConnectTimeout, Phase::Proxy),
         (true, "SSLError") => (ErrorKind::Certificate, Phase::Tls),
         (true, _) => (ErrorKind::ProxyUnreachable, Phase::Connect),
@@ -183,7 +190,8 @@ fn parsed_retry_after(attempt: &Value, wall: SystemTime) -> Option<Duration> {
 }
 
 /// The difference under which the rest of a vector falls from this attempt on, if any.
-fn difference(config: &Value, attempt: &Value, own: bool) -> Option<&'static str> {
+fn difference(given: &Value, attempt: &Value, own: bool) -> Option<&'static str> {
+    let config = &given["config"];
     if config["allowed_methods"] == json!([]) {
         return Some("empty-methods");
     }
@@ -193,7 +201,8 @@ fn difference(config: &Value, attempt: &Value, own: bool) -> Option<&'static str
     }
     if attempt["kind"] == "status" {
         let field = attempt["retry_after"].as_str()?.trim();
-        let respected = config["respect_retry_after_header"] == true;
+        let followed = given["redirect"] == true && is_followable(attempt);
+        let respected = config["respect_retry_after_header"] == true || followed;
         let readable = RetryAfter::parse([field.as_bytes()], None, SystemTime::UNIX_EPOCH);
         return match readable {
             _ if is_decimal(field) && respected => Some("decimal-retry-after"),
@@ -263,7 +272,7 @@ fn play(vector: &Value, own: bool) -> (usize, Option<&'static str>) {
     let mut total_sleep = Duration::ZERO;
     for (index, wanted) in steps.iter().enumerate() {
         let attempt = played.get(index).unwrap_or(&plain);
-        if let Some(name) = difference(config, attempt, own) {
+        if let Some(name) = difference(&vector["in"], attempt, own) {
             return (index, Some(name));
         }
         let decision = step(&mut state, vector, wanted, attempt, own);
@@ -321,7 +330,7 @@ fn retry_trace_with_urllib3s_categories() {
 #[test]
 fn retry_trace_with_our_categories() {
     let (whole, differences) = play_all(true);
-    assert!(whole * 100 >= (whole + differences.values().sum::<usize>()) * 50, "{differences:?}");
+    assert!(whole * 100 >= (whole + differences.values().sum::<usize>()) * 75, "{differences:?}");
 }
 
 #[test]

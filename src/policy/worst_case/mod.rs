@@ -128,6 +128,8 @@ pub struct WorstCase {
     with_redirects: Answer,
     to_last_byte: Answer,
     occupied: Answer,
+    /// As `with_redirects`, for a request that ends with a redirect for requests to follow.
+    redirected: Answer,
     enforced: Option<Duration>,
 }
 
@@ -153,6 +155,7 @@ impl WorstCase {
             with_retry_after: solve(input, retry_after),
             with_redirects: solve(input, redirects),
             to_last_byte: solve(input, Assume { body: true, ..redirects }),
+            redirected: solve(input, Assume { handed_out: true, ..redirects }),
             occupied: solve(input, Assume { no_waits: true, ..redirects }),
             enforced: input.timeouts.deadline(),
         }
@@ -231,11 +234,12 @@ impl WorstCase {
     /// Not the figure of this library, whose budgets span the whole chain
     /// (DIFFERENCE(budgets-span-redirects)); for comparisons.
     pub fn as_requests(&self, redirects: u32) -> Bound {
-        match &self.with_redirects.bound {
-            Bound::At(one) => {
-                Bound::At(solve::duration(one.as_nanos().saturating_mul(u128::from(redirects) + 1)))
+        match (&self.redirected.bound, &self.with_redirects.bound) {
+            (Bound::At(hop), Bound::At(last)) => {
+                let hops = solve::times(hop.as_nanos(), redirects.into());
+                Bound::At(solve::duration(hops.saturating_add(last.as_nanos())))
             }
-            unbounded @ Bound::Unbounded { .. } => unbounded.clone(),
+            (_, unbounded) => unbounded.clone(),
         }
     }
 }

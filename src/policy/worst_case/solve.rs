@@ -41,6 +41,8 @@ pub(super) struct Assume {
     pub(super) body: bool,
     /// The waits between attempts do not count.
     pub(super) no_waits: bool,
+    /// The request ends with a response that is handed out.
+    pub(super) handed_out: bool,
     /// Only this kind of failure happens.
     pub(super) only: Option<Kind>,
 }
@@ -248,10 +250,10 @@ fn try_solve(input: &WorstCaseInput, assume: Assume) -> Result<Vec<WorstStep>, B
     };
     let most = total.map_or(possible, |total| total.min(possible));
     let mut ends = vec![End { cost, retries: 0..=most, statuses_first: false }];
-    if statuses && retry.raises_on_status() {
+    if statuses && retry.raises_on_status() && !assume.handed_out {
         ends.extend(raised_status_ends(input, &problem, most, drained));
     }
-    if assume.redirects && input.follow_redirects {
+    if assume.redirects && input.follow_redirects && !assume.handed_out {
         ends.extend(raised_redirect_ends(input, &problem, most, drained));
     }
     Ok(longest(&problem, &ends))

@@ -338,17 +338,17 @@ fn outcome_of(step: WorstOutcome, cap: Duration) -> Option<Outcome> {
     })
 }
 
-fn for_real(input: WorstCaseInput) -> WorstCaseInput {
+fn for_real(input: &WorstCaseInput) -> WorstCaseInput {
     // What the engine of the policy itself decides, rather than the input.
     let methods = if input.method_retryable { Methods::Any } else { Methods::Only(Vec::new()) };
     let retry = input.retry.clone().allowed_methods(methods);
     let retry = if input.forced_status { retry.status_forcelist([503]) } else { retry };
-    WorstCaseInput { retry, phases: 1, addresses: 1, ..input }
+    WorstCaseInput { retry, phases: 1, addresses: 1, ..input.clone() }
 }
 
 proptest! {
     #[test]
-    fn the_engine_of_retries_walks_the_worst_sequence(input in any_input().prop_map(for_real)) {
+    fn the_engine_of_retries_walks_the_worst_sequence(input in any_input().prop_map(|input| for_real(&input))) {
         let worst = WorstCase::compute(&input);
         let (mut state, mut rng) = (input.retry.start(), Rng::seeded(1));
         // The longest draws of a jittered shape cannot be had on demand.
@@ -374,7 +374,7 @@ proptest! {
 
     #[test]
     fn no_adversary_gets_beyond_the_worst_case(
-        input in any_input().prop_map(for_real),
+        input in any_input().prop_map(|input| for_real(&input)),
         moves in proptest::collection::vec((0_usize..7, 0_u64..5000), 30),
         seed in any::<u64>(),
     ) {
