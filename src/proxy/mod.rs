@@ -6,6 +6,8 @@ mod map;
 mod no_proxy;
 mod pool;
 mod route;
+mod select;
+mod spelling;
 mod url;
 
 pub use env::EnvProxies;
@@ -14,4 +16,5 @@ pub use map::ProxyMap;
 pub use no_proxy::NoProxy;
 pub use pool::{Pick, PickRequest, ProxyPool, ProxyStats, Rotation};
 pub use route::{Identity, Route};
+pub use select::{Chosen, resolve_proxy};
 pub use url::{ProxyScheme, ProxyUrl};
