@@ -134,12 +134,15 @@ impl ProxyMap {
     }
 
     /// The entry that covers `url`: `Some(None)` is an explicit "direct".
+    ///
+    /// `None` where no key covers it, and where the most specific one that does is
+    /// [`unset`](Self::unset): as in requests, a map by itself does not look further then.
     pub fn select(&self, url: &Url) -> Option<Option<&Arc<ProxyUrl>>> {
-        Rank::ORDER.into_iter().find_map(|rank| match self.entry(rank, url)? {
+        match Rank::ORDER.into_iter().find_map(|rank| self.entry(rank, url))? {
             Entry::Proxy(proxy) => Some(Some(proxy)),
             Entry::Direct => Some(None),
             Entry::Unset => None,
-        })
+        }
     }
 
     /// Whether there is no entry.
