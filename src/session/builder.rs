@@ -9,9 +9,9 @@
 use super::flight::{Flight, Step};
 use super::identity::Jars;
 use super::router::{SharedCooldown, lock};
-use super::{CookieJar, Proxies, RequestBuilder};
-use crate::error::Error;
-use crate::message::{Auth, Netrc, Request, Response, Settings, Verify};
+use super::{CookieJar, Proxies, RequestBuilder, environment};
+use crate::error::{Error, ErrorKind};
+use crate::message::{Auth, Request, Response, Settings, Verify};
 use crate::policy::{Bound, Cooldown, Retry, Timeouts, WorstCase};
 use crate::proxy::{EnvProxies, Identity, ProxyPool, ProxyStats, Route};
 use crate::rng::Rng;
@@ -49,6 +49,8 @@ pub struct SessionBuilder {
     cookies: CookieJar,
     seed: Option<u64>,
     streams: Arc<AtomicU64>,
+    /// The first value that cannot work, told by `build` so that a chain needs no `?` within.
+    mistake: Option<(ErrorKind, String)>,
     id: u64,
 }
 
@@ -71,6 +73,7 @@ impl Default for SessionBuilder {
             cookies: CookieJar::default(),
             seed: None,
             streams: Arc::default(),
+            mistake: None,
             id: next_recipe(),
         }
     }
@@ -86,6 +89,12 @@ impl SessionBuilder {
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self.changed()
+    }
+
+    /// Keeps the first mistake for `build`.
+    fn refuse(mut self, error: &Error) -> Self {
+        self.mistake.get_or_insert_with(|| (error.kind(), error.message().to_owned()));
+        self
     }
 
     /// A changed recipe is another recipe for [`local`](Self::local).
@@ -116,8 +125,10 @@ impl SessionBuilder {
     /// The deadline alone, beside the timeouts there are: wall clock for a whole URL, retries,
     /// waits and redirects included. Default: none.
     pub fn deadline(self, deadline: impl Into<Option<Duration>>) -> Self {
-        let deadline = deadline.into();
-        self.set(|settings| settings.timeouts = settings.timeouts.with_deadline(deadline))
+        match self.settings.timeouts.with_deadline(deadline) {
+            Ok(timeouts) => self.set(|settings| settings.timeouts = timeouts),
+            Err(error) => self.refuse(&error),
+        }
     }
 
     /// Proxies: a [`ProxyPool`] to rotate, a [`ProxyMap`](crate::ProxyMap) by scheme and host, or
@@ -152,14 +163,13 @@ impl SessionBuilder {
         self.set(|settings| settings.trust_env = trust)
     }
 
-    /// A default field, in place of another of this name.
-    ///
-    /// # Errors
-    /// `InvalidHeader` for what cannot be sent.
-    pub fn header(self, name: &str, value: impl Into<Vec<u8>>) -> Result<Self, Error> {
-        let mut settings = (*self.settings).clone();
-        settings.headers.insert(name, value)?;
-        Ok(self.set(|have| *have = settings))
+    /// A default field, in place of another of this name. What cannot be sent is told by
+    /// [`build`](Self::build).
+    pub fn header(mut self, name: &str, value: impl Into<Vec<u8>>) -> Self {
+        match Arc::make_mut(&mut self.settings).headers.insert(name, value) {
+            Ok(_) => self.changed(),
+            Err(error) => self.refuse(&error),
+        }
     }
 
     /// Leaves out a default field.
@@ -299,9 +309,13 @@ impl SessionBuilder {
     /// Checks the settings and makes a session.
     ///
     /// # Errors
-    /// `Config` for timeouts of zero and certificates that cannot be read, `InvalidProxyUrl` for a
-    /// proxy variable of the environment that cannot be used.
+    /// `Config` for timeouts of zero and certificates that cannot be read, `InvalidHeader` for a
+    /// field that cannot be sent, `InvalidProxyUrl` for a proxy variable of the environment that
+    /// cannot be used.
     pub fn build(&self) -> Result<Session, Error> {
+        if let Some((kind, message)) = &self.mistake {
+            return Err(Error::local(*kind, message.clone()));
+        }
         let mut recipe = self.clone();
         recipe.settings.timeouts.validate()?;
         if recipe.settings.trust_env {
@@ -326,12 +340,12 @@ impl SessionBuilder {
             self.env = Some(Arc::new(EnvProxies::from_env()?));
         }
         if self.settings.verify == Verify::On
-            && let Some(bundle) = Verify::from_env()
+            && let Some(bundle) = environment::ca_bundle()
         {
             Arc::make_mut(&mut self.settings).verify = bundle;
         }
         if self.settings.netrc.is_none()
-            && let Some(netrc) = Netrc::from_env()
+            && let Some(netrc) = environment::netrc()
         {
             Arc::make_mut(&mut self.settings).netrc = Some(Arc::new(netrc));
         }

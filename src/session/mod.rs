@@ -5,6 +5,7 @@
 
 mod builder;
 mod cookies;
+mod environment;
 mod flight;
 mod identity;
 mod proxies;

@@ -179,4 +179,4 @@ fn shown(prepared: &Prepared) -> Arc<str> {
 }
 
 /// What `Setting::Unset` means for timeouts: none at all.
-const UNTIMED: Timeouts = Timeouts::none();
+const UNTIMED: Timeouts = Timeouts::unlimited();
