@@ -244,7 +244,10 @@ mod tests {
         let text = "machine a.test\ndefault login any password pw";
         assert_eq!(auth(text, "http://a.test/"), None);
         assert_eq!(auth(text, "http://b.test/"), basic("any", "pw"));
-        assert_eq!(auth("machine a.test account acc password p", "http://a.test"), basic("acc", "p"));
+        assert_eq!(
+            auth("machine a.test account acc password p", "http://a.test"),
+            basic("acc", "p")
+        );
         assert_eq!(auth("machine a.test login l", "http://a.test"), basic("l", ""));
     }
 

@@ -17,7 +17,7 @@
 //! - DIFFERENCE(detection): without any label it is chardetng that guesses, as in Firefox.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 /// How much of a body is looked at to detect its charset.
 const SAMPLE: usize = 64 * 1024;
@@ -52,6 +52,36 @@ pub fn apparent_encoding(body: &[u8]) -> &'static str {
     Encoding::for_bom(body).map_or_else(|| detect(body), |(encoding, _)| encoding).name()
 }
 
+/// The text of a JSON body whose bytes are not plain UTF-8; `None` where they are.
+///
+/// As requests: the zeros of UTF-16 and UTF-32 are where ASCII's high bytes would be (RFC 4627 3),
+/// and what is neither goes by the charset of the fields.
+pub(super) fn json_text(body: &[u8], content_type: Option<&[u8]>) -> Option<String> {
+    let utf32 = |from: fn([u8; 4]) -> u32, body: &[u8]| {
+        let (units, _) = body.as_chunks::<4>();
+        let char = |unit: &[u8; 4]| char::from_u32(from(*unit)).unwrap_or('\u{fffd}');
+        units.iter().map(char).collect::<String>()
+    };
+    let trim = |text: String| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    match body {
+        [0, 0, 0xfe, 0xff, ..] | [0, 0, 0, 1..=255, ..] => {
+            Some(trim(utf32(u32::from_be_bytes, body)))
+        }
+        [0xff, 0xfe, 0, 0, ..] | [1..=255, 0, 0, 0, ..] => {
+            Some(trim(utf32(u32::from_le_bytes, body)))
+        }
+        [0xfe, 0xff, ..] | [0, 1..=255, ..] => {
+            Some(UTF_16BE.decode_with_bom_removal(body).0.into())
+        }
+        [0xff, 0xfe, ..] | [1..=255, 0, ..] => {
+            Some(UTF_16LE.decode_with_bom_removal(body).0.into())
+        }
+        [0xef, 0xbb, 0xbf, ..] => Some(lossy(body)),
+        body if std::str::from_utf8(body).is_ok() => None,
+        body => Some(decode_text(body, content_type)),
+    }
+}
+
 /// requests' `get_encoding_from_headers`, the parameter alone. The last of several wins.
 fn charset(content_type: &str) -> Option<String> {
     let strip = |text: &str| text.trim_matches(['"', '\'', ' ', '\t']).to_owned();
@@ -76,7 +106,13 @@ fn default_label(content_type: &str) -> Option<&'static str> {
     }
 }
 
-fn with_label(body: &[u8], label: &str) -> String {
+/// Whether a byte 0x0A is a line end in this charset, whatever stands before it.
+pub(super) fn is_cut_at_line_ends(label: &str) -> bool {
+    Encoding::for_label(label.as_bytes()).is_none_or(Encoding::is_ascii_compatible)
+}
+
+/// The text of bytes in the charset of this label.
+pub(super) fn with_label(body: &[u8], label: &str) -> String {
     let label = label.to_ascii_lowercase();
     match label.as_str() {
         // The standard makes windows-1252 of it; requests, and so its users' code, does not.

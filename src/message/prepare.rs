@@ -84,10 +84,7 @@ pub fn prepare(settings: &Settings, request: &Request) -> Result<Prepared, Error
 }
 
 /// requests' `merge_setting`: a request's field takes the place of the session's, `None` removes.
-fn merged(
-    session: &Headers,
-    request: &[(String, Option<Vec<u8>>)],
-) -> Result<Headers, Error> {
+fn merged(session: &Headers, request: &[(String, Option<Vec<u8>>)]) -> Result<Headers, Error> {
     let mut headers = session.clone();
     for (index, (name, value)) in request.iter().enumerate() {
         let earlier = request.get(..index).unwrap_or_default();
@@ -106,10 +103,7 @@ fn merged(
 }
 
 /// The prepared URL, and the credentials that stood in it.
-fn split_url(
-    given: &str,
-    params: &[&[(String, String)]],
-) -> Result<(Url, Option<Auth>), Error> {
+fn split_url(given: &str, params: &[&[(String, String)]]) -> Result<(Url, Option<Auth>), Error> {
     let text = given.trim();
     let pieces = Pieces::of(text)?;
     let invalid = |why: &str| invalid_url(text, why);

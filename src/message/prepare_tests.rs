@@ -48,7 +48,10 @@ fn parameters_follow_those_of_the_url() {
     let params = pairs(&[("a", "b c"), ("é", "~*"), ("empty", "")]);
     let url = prepare_url("http://h/p?x=1#top", &params).unwrap();
     assert_eq!(url.as_str(), "http://h/p?x=1&a=b+c&%C3%A9=~%2A&empty=#top");
-    assert_eq!(prepare_url("http://h?", &params).unwrap().query(), Some("a=b+c&%C3%A9=~%2A&empty="));
+    assert_eq!(
+        prepare_url("http://h?", &params).unwrap().query(),
+        Some("a=b+c&%C3%A9=~%2A&empty=")
+    );
     let settings = Settings { params: pairs(&[("s", "1")]), ..bare() };
     let request = Request::new(Method::GET, "http://h/?u=0").param("r", "2");
     assert_eq!(prepare(&settings, &request).unwrap().url.query(), Some("u=0&s=1&r=2"));
@@ -152,7 +155,10 @@ fn fields_of_the_request_take_the_place_of_the_sessions() {
         lines(&prepared),
         ["ACCEPT: text/html", "X-Keep: k", "X-First: 1", "X-Many: a", "x-many: b"]
     );
-    assert_eq!(lines(&prepare(&session, &Request::new(Method::GET, "http://h/")).unwrap()).len(), 3);
+    assert_eq!(
+        lines(&prepare(&session, &Request::new(Method::GET, "http://h/")).unwrap()).len(),
+        3
+    );
     let bad = Request::new(Method::GET, "http://h/").header("X", "a\r\nb");
     assert_eq!(prepare(&session, &bad).unwrap_err().kind(), ErrorKind::InvalidHeader);
 }
@@ -166,10 +172,7 @@ fn a_body_brings_its_type_unless_one_is_given() {
     let json = Request::new(Method::POST, "http://h/").json(&[1, 2]).unwrap();
     assert_eq!(lines(&prepare(&bare(), &json).unwrap()), ["Content-Type: application/json"]);
     let own = json.header("content-type", "application/vnd.api+json");
-    assert_eq!(
-        lines(&prepare(&bare(), &own).unwrap()),
-        ["content-type: application/vnd.api+json"]
-    );
+    assert_eq!(lines(&prepare(&bare(), &own).unwrap()), ["content-type: application/vnd.api+json"]);
 }
 
 proptest! {

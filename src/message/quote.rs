@@ -96,8 +96,7 @@ pub(super) fn requote(bytes: &[u8]) -> String {
         pair.is_some_and(|pair| pair.iter().all(u8::is_ascii_alphanumeric))
             && bytes.get(at..).and_then(escape).is_none()
     };
-    let keep_percent =
-        !(0..bytes.len()).any(|at| bytes.get(at) == Some(&b'%') && malformed(at));
+    let keep_percent = !(0..bytes.len()).any(|at| bytes.get(at) == Some(&b'%') && malformed(at));
     let mut out = String::with_capacity(bytes.len() + 16);
     let mut rest = bytes;
     while let Some((&byte, tail)) = rest.split_first() {

@@ -112,8 +112,8 @@ fn leaves_origin(from: &Url, to: &Url) -> bool {
         && to.scheme() == "https"
         && from.port_or_known_default() == Some(80)
         && to.port_or_known_default() == Some(443);
-    let same = from.scheme() == to.scheme()
-        && from.port_or_known_default() == to.port_or_known_default();
+    let same =
+        from.scheme() == to.scheme() && from.port_or_known_default() == to.port_or_known_default();
     from.host_str() != to.host_str() || !(same || upgraded)
 }
 

@@ -271,7 +271,8 @@ mod tests {
             .header("a", "2")
             .add_header("A", "3")
             .remove_header("B");
-        let names: Vec<_> = request.headers.iter().map(|(n, v)| (n.as_str(), v.is_some())).collect();
+        let names: Vec<_> =
+            request.headers.iter().map(|(n, v)| (n.as_str(), v.is_some())).collect();
         assert_eq!(names, [("a", true), ("A", true), ("B", false)]);
     }
 }

@@ -75,7 +75,8 @@ fn kind(body: &[u8], coding: &str, limits: DecodeLimits) -> ErrorKind {
 
 #[test]
 fn names_in_every_form() {
-    for coding in ["gzip", "GZIP", "x-gzip", "X-GZip", "gzip, identity", "identity,gzip,", " gzip"] {
+    for coding in ["gzip", "GZIP", "x-gzip", "X-GZip", "gzip, identity", "identity,gzip,", " gzip"]
+    {
         assert_eq!(ok(&gzip(PAGE), coding), PAGE, "{coding}");
     }
     assert_eq!(ok(&gzip(&gzip(PAGE)), "gzip, gzip"), PAGE);
@@ -122,7 +123,10 @@ fn both_kinds_of_deflate() {
         assert_eq!(ok(&zlib(bytes), "deflate"), bytes);
         assert_eq!(ok(&raw(bytes), "Deflate"), bytes);
     }
-    assert_eq!(ok(b"x\x9c\xcbH\xcd\xc9\xc9WHIM\xcbI,I\x05\x00#\x0c\x05\n", "deflate"), b"hello deflate");
+    assert_eq!(
+        ok(b"x\x9c\xcbH\xcd\xc9\xc9WHIM\xcbI,I\x05\x00#\x0c\x05\n", "deflate"),
+        b"hello deflate"
+    );
     assert_eq!(ok(b"\xcbH\xcd\xc9\xc9WHIM\xcbI,I\x05\x00", "deflate"), b"hello deflate");
 }
 
@@ -167,7 +171,10 @@ fn ceilings_are_errors_with_both_numbers() {
             }
         }
     }
-    assert_eq!(run(b"", "identity", DecodeLimits { decoded: Some(0), wire: Some(0) }).unwrap(), b"");
+    assert_eq!(
+        run(b"", "identity", DecodeLimits { decoded: Some(0), wire: Some(0) }).unwrap(),
+        b""
+    );
 }
 
 #[test]
@@ -210,11 +217,9 @@ fn wire_bytes_are_counted_and_errors_from_below_pass_through() {
         }
     }
     let body = Box::new(io::Cursor::new(coded[..20].to_vec()).chain(Silent));
-    let error = io::copy(
-        &mut decode(body, &head("gzip"), DecodeLimits::default()),
-        &mut io::sink(),
-    )
-    .unwrap_err();
+    let error =
+        io::copy(&mut decode(body, &head("gzip"), DecodeLimits::default()), &mut io::sink())
+            .unwrap_err();
     let error = Error::from_io(error, Phase::Prepare, Fault::Local);
     assert_eq!((error.kind(), error.fault()), (ErrorKind::ReadTimeout, Fault::Proxy));
 }
