@@ -41,7 +41,7 @@ struct Host {
     /// For everybody.
     all: Option<Quiet>,
     /// As seen from one identity.
-    identities: HashMap<Box<str>, Quiet>,
+    identities: HashMap<u64, Quiet>,
     /// The last answers, newest in the lowest bit; set where it was a throttle.
     throttles: u32,
     heard: Instant,
@@ -59,9 +59,13 @@ impl Cooldown {
     ///
     /// Every answer is to be noted, also the good ones: they are what tells a host in trouble from
     /// a resource in trouble.
-    pub fn note(&mut self, host: &str, identity: &str, status: u16, wait: Duration, now: Instant) {
+    pub fn note(&mut self, host: &str, identity: u64, status: u16, wait: Duration, now: Instant) {
         let throttle = matches!(status, 429 | 503);
         if !self.hosts.contains_key(host) {
+            // Of a host that never throttled there is nothing to remember.
+            if !throttle {
+                return;
+            }
             self.make_room(now);
             let fresh = Host { all: None, identities: HashMap::new(), throttles: 0, heard: now };
             self.hosts.insert(host.into(), fresh);
@@ -85,12 +89,12 @@ impl Cooldown {
     pub fn until(
         &self,
         host: &str,
-        identity: &str,
+        identity: u64,
         now: Instant,
         rng: &mut Rng,
     ) -> Option<Instant> {
         let known = self.hosts.get(host)?;
-        let quiet = match (known.all, known.identities.get(identity).copied()) {
+        let quiet = match (known.all, known.identities.get(&identity).copied()) {
             (Some(all), Some(own)) => all.later(own),
             (all, own) => all.or(own)?,
         };
@@ -128,8 +132,8 @@ impl Host {
         self.all.iter().chain(self.identities.values()).any(|quiet| quiet.until > now)
     }
 
-    fn quieten_identity(&mut self, identity: &str, quiet: Quiet, now: Instant) {
-        if let Some(old) = self.identities.get_mut(identity) {
+    fn quieten_identity(&mut self, identity: u64, quiet: Quiet, now: Instant) {
+        if let Some(old) = self.identities.get_mut(&identity) {
             *old = old.later(quiet);
             return;
         }
@@ -147,7 +151,7 @@ impl Host {
                 !goes
             });
         }
-        self.identities.insert(identity.into(), quiet);
+        self.identities.insert(identity, quiet);
     }
 }
 
@@ -167,36 +171,36 @@ mod tests {
     use super::*;
     use crate::time::{Clock, SimClock, secs};
 
-    fn until(cooldown: &Cooldown, host: &str, identity: &str, now: Instant) -> Option<Instant> {
+    fn until(cooldown: &Cooldown, host: &str, identity: u64, now: Instant) -> Option<Instant> {
         cooldown.until(host, identity, now, &mut Rng::seeded(1))
     }
 
     #[test]
     fn a_429_quietens_the_host_for_one_identity() {
         let (mut cooldown, now) = (Cooldown::default(), SimClock::default().now());
-        cooldown.note("a.example", "proxy1", 429, secs(2.0), now);
-        let wake = until(&cooldown, "a.example", "proxy1", now).unwrap();
+        cooldown.note("a.example", 1, 429, secs(2.0), now);
+        let wake = until(&cooldown, "a.example", 1, now).unwrap();
         assert!((secs(2.0)..=secs(3.0)).contains(&(wake - now)));
-        assert_eq!(until(&cooldown, "a.example", "proxy2", now), None);
-        assert_eq!(until(&cooldown, "b.example", "proxy1", now), None);
-        assert_eq!(until(&cooldown, "a.example", "proxy1", now + secs(2.0)), None);
+        assert_eq!(until(&cooldown, "a.example", 2, now), None);
+        assert_eq!(until(&cooldown, "b.example", 1, now), None);
+        assert_eq!(until(&cooldown, "a.example", 1, now + secs(2.0)), None);
     }
 
     #[test]
     fn a_shorter_wait_never_cuts_a_longer_one() {
         let (mut cooldown, now) = (Cooldown::default(), SimClock::default().now());
-        cooldown.note("a.example", "", 429, secs(60.0), now);
-        cooldown.note("a.example", "", 429, secs(1.0), now);
-        cooldown.note("a.example", "", 200, Duration::ZERO, now);
-        assert!(until(&cooldown, "a.example", "", now + secs(59.0)).is_some());
+        cooldown.note("a.example", 0, 429, secs(60.0), now);
+        cooldown.note("a.example", 0, 429, secs(1.0), now);
+        cooldown.note("a.example", 0, 200, Duration::ZERO, now);
+        assert!(until(&cooldown, "a.example", 0, now + secs(59.0)).is_some());
     }
 
     #[test]
     fn a_503_quietens_the_host_only_when_half_of_its_answers_are_throttles() {
         let (mut cooldown, now) = (Cooldown::default(), SimClock::default().now());
         let mut note = |status| {
-            cooldown.note("a.example", "proxy1", status, secs(5.0), now);
-            until(&cooldown, "a.example", "proxy2", now)
+            cooldown.note("a.example", 1, status, secs(5.0), now);
+            until(&cooldown, "a.example", 2, now)
         };
         for _ in 0..9 {
             assert_eq!(note(503), None, "fewer than half of 20");
@@ -213,20 +217,20 @@ mod tests {
     #[test]
     fn an_answer_without_a_wait_quietens_nobody() {
         let (mut cooldown, now) = (Cooldown::default(), SimClock::default().now());
-        cooldown.note("a.example", "", 429, Duration::ZERO, now);
-        cooldown.note("a.example", "", 403, secs(9.0), now);
-        cooldown.note("a.example", "", 429, Duration::MAX, now);
-        assert_eq!(until(&cooldown, "a.example", "", now), None);
+        cooldown.note("a.example", 0, 429, Duration::ZERO, now);
+        cooldown.note("a.example", 0, 403, secs(9.0), now);
+        cooldown.note("a.example", 0, 429, Duration::MAX, now);
+        assert_eq!(until(&cooldown, "a.example", 0, now), None);
     }
 
     #[test]
     fn wake_ups_are_spread_and_never_early() {
         let (mut cooldown, now) = (Cooldown::default(), SimClock::default().now());
-        cooldown.note("a.example", "", 429, secs(2.0), now);
+        cooldown.note("a.example", 0, 429, secs(2.0), now);
         let mut slots = [0; 10];
         for worker in 0..50 {
             let mut rng = Rng::stream(7, worker);
-            let wake = cooldown.until("a.example", "", now, &mut rng).unwrap() - now;
+            let wake = cooldown.until("a.example", 0, now, &mut rng).unwrap() - now;
             let behind = wake.checked_sub(secs(2.0)).unwrap();
             slots[(behind.as_millis() / 100) as usize] += 1;
         }
@@ -237,19 +241,20 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_what_cools_is_kept_longest() {
         let (mut cooldown, start) = (Cooldown::default(), SimClock::default().now());
-        cooldown.note("cooling.example", "", 429, secs(86_400.0), start);
+        cooldown.note("cooling.example", 0, 429, secs(86_400.0), start);
         for number in 0..50_000_u32 {
             let now = start + Duration::from_millis(u64::from(number));
-            cooldown.note(&format!("{number}.example"), "", 200, Duration::ZERO, now);
+            cooldown.note(&format!("{number}.example"), 0, 503, Duration::ZERO, now);
+            cooldown.note(&format!("good-{number}.example"), 0, 200, Duration::ZERO, now);
             assert!(cooldown.hosts() <= MAX_HOSTS);
         }
-        assert!(until(&cooldown, "cooling.example", "", start).is_some());
-        for number in 0..5000_u32 {
+        assert!(until(&cooldown, "cooling.example", 0, start).is_some());
+        for number in 1..=5000_u32 {
             let wait = secs(60.0 + f64::from(number));
-            cooldown.note("cooling.example", &number.to_string(), 429, wait, start);
+            cooldown.note("cooling.example", u64::from(number), 429, wait, start);
         }
         let known = &cooldown.hosts["cooling.example"];
         assert!(known.identities.len() <= MAX_IDENTITIES);
-        assert!(known.identities.contains_key("") && known.identities.contains_key("4999"));
+        assert!(known.identities.contains_key(&0) && known.identities.contains_key(&5000));
     }
 }

@@ -322,6 +322,11 @@ impl ProxyPool {
             .count()
     }
 
+    /// The way through each member, in order: for checks of the exits, which take no lease.
+    pub fn routes(&self) -> Vec<Route> {
+        self.members.iter().map(|member| member.route.clone()).collect()
+    }
+
     /// The numbers of each member, in order.
     pub fn stats(&self) -> Vec<ProxyStats> {
         self.members

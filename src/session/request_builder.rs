@@ -61,8 +61,8 @@ impl<'a> RequestBuilder<'a> {
     /// A form as the body (`application/x-www-form-urlencoded`).
     pub fn form<N, V>(self, pairs: impl IntoIterator<Item = (N, V)>) -> Self
     where
-        N: AsRef<str>,
-        V: AsRef<str>,
+        N: Into<String>,
+        V: Into<String>,
     {
         self.map(|request| request.form(pairs))
     }

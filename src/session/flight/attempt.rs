@@ -4,14 +4,14 @@ use super::Step;
 use super::state::{Running, Verdict as WaitVerdict, exhausted};
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase};
 use crate::message::{
-    ConnectionFacts, DecodeLimits, RedirectRules, Request, Response, ResponseBody, ResponseParts,
+    ConnectionFacts, DecodeLimits, OpenBody, RedirectRules, Request, Response, ResponseBody, ResponseParts,
     Timings, decode, follow,
 };
 use crate::policy::{Decision, Exhausted, Outcome, RetryAfter};
 use crate::proxy::{Route, Verdict};
 use crate::session::builder::{Core, Session};
 use crate::session::router::{Ask, Lease, Way};
-use crate::transport::{AttemptLimits, Incoming, Outgoing};
+use crate::transport::{AttemptLimits, Incoming, Outgoing, OutgoingBody};
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use std::io::Read;
@@ -169,7 +169,11 @@ impl Running {
         };
         let mut opened = self.current.body.open()?;
         let mut outgoing = Outgoing::new(&self.current.method, &self.current.url, headers);
-        outgoing.body = opened.as_outgoing();
+        outgoing.body = match &mut opened {
+            OpenBody::Bytes(bytes) => OutgoingBody::Bytes(bytes),
+            OpenBody::Reader(reader, length) => OutgoingBody::Reader(reader.as_mut(), *length),
+            OpenBody::Empty => OutgoingBody::Empty,
+        };
         core.transport(session, request.overrides.verify.as_ref())?.attempt(outgoing, route, &limits)
     }
 
@@ -203,13 +207,13 @@ impl Running {
             reused: incoming.connection.reused,
         };
         let asked = retry_after(&incoming.headers, wall);
-        if matches!(status, 429 | 503) && self.retry.respects_retry_after() {
+        if self.retry.respects_retry_after() {
             let host = self.current.url.host_str().unwrap_or_default();
             session.recipe().note_answer(host, route.identity, status, asked.unwrap_or_default(), now);
         }
 
         if self.follow_redirects {
-            let rules = RedirectRules { secret_headers: &settings.secret_headers };
+            let rules = RedirectRules::of(settings, &request.overrides);
             match follow(&self.current, status, &incoming.headers, rules) {
                 Ok(Some(next)) => {
                     return self.redirected(settings.max_redirects, core, route, incoming, next, began, resend);
