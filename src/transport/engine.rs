@@ -1,13 +1,44 @@
 //! The transport that speaks HTTP/1.1 over sockets.
+//!
+//! One attempt takes four steps: a connection is found or made ([`connect`](super::connect)), the
+//! request is written, ureq reads the response through our [`Wire`], and the body is left to be
+//! read. Nothing here retries, redirects or decodes.
+//!
+//! ureq gets a stand-in request without a body: the connector hands it the connection on which
+//! the real request has already been written. Its own pool, proxy, redirects, timeouts and
+//! automatic fields are switched off one by one below.
 
-use super::{AttemptLimits, Incoming, Outgoing, Transport};
-use crate::error::Error;
-use crate::message::Verify;
-use crate::proxy::Route;
+use super::body::BodyReader;
+use super::connect::{Connector, Target, Way};
+use super::cutter::Cutter;
+use super::head::Head;
+use super::idle::{Conn, IdlePool};
+use super::request_head::write_head;
+use super::resolve::{Resolve, SystemResolver};
+use super::stream::{Written, is_broken};
+use super::tls::TlsClients;
+use super::wait::Wait;
+use super::wire::{Sent, Shared, Wire};
+use super::{AttemptLimits, Incoming, Outgoing, OutgoingBody, Transport, http_proxy, map_error};
+use crate::error::{Error, ErrorKind, Fault, Phase};
+use crate::message::{ConnectionFacts, Timings, Verify};
+use crate::proxy::{Identity, Route};
 use crate::time::{Clock, SystemClock};
+use http::Method;
+use std::fmt;
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use url::Url;
+
+/// A piece of a streamed body: what one chunk carries and one write takes.
+const PIECE: usize = 16 * 1024;
+/// Room in front of a piece for its chunk size.
+const SIZE_LINE: usize = 10;
+/// How much of a refusal's body is kept.
+const REFUSAL: u64 = 1024;
 
 /// What engines are made of; cheap to clone, and the clones share resolver, roots and the switch.
 #[derive(Debug, Clone)]
@@ -25,6 +56,10 @@ pub struct EngineConfig {
     pub source_address: Option<IpAddr>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// Who looks names up. Default: [`SystemResolver::shared`].
+    pub resolver: Arc<dyn Resolve>,
+    /// The switch that cuts the connections of all engines made from this and its clones.
+    pub cutter: Arc<Cutter>,
 }
 
 impl Default for EngineConfig {
@@ -36,14 +71,21 @@ impl Default for EngineConfig {
             pool_maxsize: 10,
             source_address: None,
             clock: Arc::new(SystemClock),
+            resolver: SystemResolver::shared(),
+            cutter: Arc::default(),
         }
     }
 }
 
 /// One engine belongs to one session (one thread).
-#[derive(Debug)]
 pub struct Engine {
-    _todo: (),
+    agent: ureq::Agent,
+    connector: Connector,
+    shared: Arc<Shared>,
+    /// Memory that every attempt needs and none keeps.
+    key: Vec<u8>,
+    head: Vec<u8>,
+    piece: Vec<u8>,
 }
 
 impl Engine {
@@ -52,8 +94,153 @@ impl Engine {
     /// # Errors
     /// `Config` for roots that cannot be read.
     pub fn new(config: &EngineConfig) -> Result<Self, Error> {
-        let _ = config;
-        unimplemented!()
+        let EngineConfig {
+            verify,
+            extra_roots,
+            pool_connections,
+            pool_maxsize,
+            source_address,
+            clock,
+            resolver,
+            cutter,
+        } = config;
+        let shared = Arc::new(Shared {
+            idle: IdlePool::new(*pool_connections, *pool_maxsize),
+            clock: Arc::clone(clock),
+            cutter: Arc::clone(cutter),
+            slot: Slot::default(),
+        });
+        let connector = Connector {
+            tls: TlsClients::new(verify, extra_roots)?,
+            resolver: Arc::clone(resolver),
+            source: *source_address,
+        };
+        let agent = ureq::Agent::with_parts(
+            engine_config(),
+            HandOver(Arc::clone(&shared)),
+            NoResolver,
+        );
+        let (key, head, piece) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { agent, connector, shared, key, head, piece })
+    }
+
+    fn make(
+        &mut self,
+        outgoing: Outgoing<'_>,
+        route: &Route,
+        limits: &AttemptLimits,
+    ) -> Result<Incoming, Error> {
+        let begun = self.shared.clock.now();
+        if self.shared.cutter.is_cut() {
+            return Err(map_error::cancelled(Phase::Prepare));
+        }
+        let target = Target::of(outgoing.url)?;
+        let way = Way::of(&target, route);
+        let user_agent = outgoing.headers.get("user-agent");
+        let says_close = outgoing.headers.get("connection").is_some_and(|value| {
+            value.split(|byte| *byte == b',').any(|word| word.trim_ascii() == b"close")
+        });
+
+        self.head.clear();
+        write_head(&mut self.head, &outgoing, route, way == Way::Forward)?;
+        self.key.clear();
+        way.write_key(&mut self.key, &target, route);
+        let mut timings = Timings::default();
+        let kept = if route.fresh { None } else { self.shared.idle.take(&self.key, begun) };
+        let mut conn = match kept {
+            Some(conn) => conn,
+            None => {
+                let wait = Wait::connect(&*self.shared.clock, begun, limits);
+                self.connector.connect(
+                    way,
+                    &target,
+                    route,
+                    user_agent,
+                    Arc::from(self.key.as_slice()),
+                    &self.shared.cutter,
+                    &wait,
+                    &mut timings,
+                )?
+            }
+        };
+
+        let request = Sent {
+            head: *outgoing.method == Method::HEAD,
+            forwarded: way == Way::Forward,
+            reused: conn.idle_since.is_some(),
+            keep: route.keep_alive && !says_close,
+        };
+        let written = self.send(&mut conn, outgoing.body, request, limits)?;
+        let request = Sent { keep: request.keep && written == Written::All, ..request };
+        let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request);
+        self.receive(wire, outgoing.url, route, begun, timings)
+    }
+
+    /// Writes head and body.
+    fn send(
+        &mut self,
+        conn: &mut Conn,
+        body: OutgoingBody<'_>,
+        request: Sent,
+        limits: &AttemptLimits,
+    ) -> Result<Written, Error> {
+        let wait = Wait::exchange(&*self.shared.clock, limits);
+        let mut sent = 0;
+        let result = match body {
+            OutgoingBody::Empty => conn.stream.write_all(&[&self.head], &wait, false, &mut sent),
+            OutgoingBody::Bytes(bytes) => {
+                conn.stream.write_all(&[&self.head, bytes], &wait, true, &mut sent)
+            }
+            OutgoingBody::Reader(reader, length) => {
+                let mut upload = Upload { reader, left: length, piece: &mut self.piece };
+                upload.run(conn, &self.head, &wait, &mut sent)
+            }
+        };
+        result.map_err(|error| {
+            if conn.stream.is_cut() {
+                return map_error::cancelled(Phase::Send);
+            }
+            let stale = request.reused && is_broken(&error);
+            map_error::exchange(error, Phase::Send).with_unsent(sent == 0).with_stale(stale)
+        })
+    }
+
+    /// Has ureq read the response.
+    fn receive(
+        &mut self,
+        wire: Wire,
+        url: &Url,
+        route: &Route,
+        begun: Instant,
+        mut timings: Timings,
+    ) -> Result<Incoming, Error> {
+        let forwarded = wire.request.forwarded;
+        self.shared.slot.put(wire);
+        let mut stand_in = http::Request::new(());
+        *stand_in.uri_mut() = http::Uri::from_static("http://in-flight.invalid/");
+        let response = self.agent.run(stand_in);
+        let arrived = self.shared.slot.take_arrived();
+        let response = response.map_err(|error| map_error::from_ureq(error, Phase::Headers))?;
+        let Some(Arrived { head, facts, at }) = arrived else {
+            let message = "the engine returned a response that never came";
+            return Err(Error::new(ErrorKind::Internal, Phase::Headers, Fault::Local, message));
+        };
+        timings.first_byte = Some(at.saturating_duration_since(begun));
+        timings.total = at.saturating_duration_since(begun);
+        let body = BodyReader::new(response.into_body().into_reader(), &head, url, route);
+        if forwarded && head.status == 407 {
+            // What can be had of the body explains the refusal; it is not worth an error of its
+            // own.
+            let mut start = Vec::new();
+            let _ = body.take(REFUSAL).read_to_end(&mut start);
+            let wall = self.shared.clock.wall();
+            return Err(http_proxy::refused(head, start, Phase::Headers, wall));
+        }
+        let Head { status, reason, headers, .. } = head;
+        let mut incoming = Incoming::new(status, reason, headers, Box::new(body));
+        incoming.timings = timings;
+        incoming.connection = facts;
+        Ok(incoming)
     }
 }
 
@@ -64,7 +251,226 @@ impl Transport for Engine {
         route: &Route,
         limits: &AttemptLimits,
     ) -> Result<Incoming, Error> {
-        let _ = (outgoing, route, limits);
-        unimplemented!()
+        let url = outgoing.url;
+        self.make(outgoing, route, limits).map_err(|error| {
+            error.with_url(shown(url)).with_proxy(route.shown.as_deref())
+        })
+    }
+
+    fn forget(&mut self, identity: Identity) {
+        self.shared.idle.forget(identity);
+        self.connector.tls.forget(identity);
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("idle", &self.shared.idle).finish_non_exhaustive()
+    }
+}
+
+/// A URL as it may be shown: without credentials, and without what never leaves.
+pub(super) fn shown(url: &Url) -> String {
+    if url.username().is_empty() && url.password().is_none() {
+        let text = url.as_str();
+        return text.split_once('#').map_or(text, |(before, _)| before).to_owned();
+    }
+    let mut url = url.clone();
+    // Both succeed for a URL that has a host.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_fragment(None);
+    url.into()
+}
+
+/// A body that is read while it is sent.
+struct Upload<'a> {
+    reader: &'a mut (dyn Read + Send),
+    /// What is still to come, where the length is known.
+    left: Option<u64>,
+    piece: &'a mut Vec<u8>,
+}
+
+impl Upload<'_> {
+    fn run(
+        &mut self,
+        conn: &mut Conn,
+        mut head: &[u8],
+        wait: &Wait<'_>,
+        sent: &mut u64,
+    ) -> std::io::Result<Written> {
+        loop {
+            let (piece, last) = self.next()?;
+            // A reader may take its time, which no socket notices.
+            wait.bound()?;
+            let written = conn.stream.write_all(&[head, piece], wait, true, sent)?;
+            if last || written == Written::Answered {
+                return Ok(written);
+            }
+            head = &[];
+        }
+    }
+
+    /// The next bytes for the wire, and whether they are the last.
+    fn next(&mut self) -> std::io::Result<(&[u8], bool)> {
+        self.piece.resize(SIZE_LINE + PIECE + 2, 0);
+        let room = match self.left {
+            Some(left) => left.min(PIECE as u64) as usize,
+            None => PIECE,
+        };
+        let space = self.piece.get_mut(SIZE_LINE..SIZE_LINE + room).unwrap_or_default();
+        let amount = if space.is_empty() { 0 } else { read_some(self.reader, space)? };
+        match &mut self.left {
+            Some(0) => Ok((&[], true)),
+            Some(left) if amount == 0 => Err(local(
+                ErrorKind::Io,
+                format!("the body ended {left} bytes before the length that was given for it"),
+            )),
+            Some(left) => {
+                *left -= amount as u64;
+                let last = *left == 0;
+                Ok((self.piece.get(SIZE_LINE..SIZE_LINE + amount).unwrap_or_default(), last))
+            }
+            None if amount == 0 => Ok((b"0\r\n\r\n", true)),
+            None => {
+                let line = format!("{amount:x}\r\n");
+                let start = SIZE_LINE - line.len();
+                let end = SIZE_LINE + amount;
+                put(self.piece, start, line.as_bytes());
+                put(self.piece, end, b"\r\n");
+                Ok((self.piece.get(start..end + 2).unwrap_or_default(), false))
+            }
+        }
+    }
+}
+
+fn read_some(reader: &mut (dyn Read + Send), space: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match reader.read(space) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let message = format!("the body could not be read: {error}");
+                return Err(match error.downcast::<Error>() {
+                    Ok(ours) => ours.into_io(),
+                    Err(error) => Error::new(ErrorKind::Io, Phase::Send, Fault::Local, message)
+                        .with_source(error)
+                        .into_io(),
+                });
+            }
+            done => return done,
+        }
+    }
+}
+
+fn local(kind: ErrorKind, message: String) -> std::io::Error {
+    Error::new(kind, Phase::Send, Fault::Local, message).into_io()
+}
+
+fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..at + what.len()) {
+        place.copy_from_slice(what);
+    }
+}
+
+/// Everything that ureq would do on its own account, switched off.
+fn engine_config() -> ureq::config::Config {
+    use ureq::config::AutoHeaderValue::None as Nothing;
+    ureq::config::Config::builder()
+        .proxy(None)
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(Nothing)
+        .accept(Nothing)
+        .accept_encoding(Nothing)
+        .allow_non_standard_methods(true)
+        .max_idle_connections(0)
+        .max_idle_connections_per_host(0)
+        // The clocks are those of `wait`; the last of these has a default.
+        .timeout_global(None)
+        .timeout_await_100(None)
+        .max_idle_age(Duration::MAX)
+        .build()
+}
+
+/// Gives ureq the connection on which the request was written.
+#[derive(Debug)]
+struct HandOver(Arc<Shared>);
+
+impl ureq::unversioned::transport::Connector for HandOver {
+    type Out = Wire;
+
+    fn connect(
+        &self,
+        _: &ureq::unversioned::transport::ConnectionDetails<'_>,
+        _: Option<()>,
+    ) -> Result<Option<Wire>, ureq::Error> {
+        Ok(self.0.slot.take_wire())
+    }
+}
+
+/// Looks nothing up: what is dialled is known only below, and often it is a proxy.
+#[derive(Debug)]
+struct NoResolver;
+
+impl ureq::unversioned::resolver::Resolver for NoResolver {
+    fn resolve(
+        &self,
+        _: &http::Uri,
+        _: &ureq::config::Config,
+        _: ureq::unversioned::transport::NextTimeout,
+    ) -> Result<ureq::unversioned::resolver::ResolvedSocketAddrs, ureq::Error> {
+        Ok(self.empty())
+    }
+}
+
+/// Where the engine and the wire that ureq holds leave things for each other.
+///
+/// One thread uses it at a time: a lock that nobody else wants.
+#[derive(Debug, Default)]
+pub(super) struct Slot(Mutex<Handed>);
+
+#[derive(Debug, Default)]
+struct Handed {
+    wire: Option<Wire>,
+    arrived: Option<Arrived>,
+}
+
+/// A response head, and the connection that it came on.
+#[derive(Debug)]
+struct Arrived {
+    head: Head,
+    facts: ConnectionFacts,
+    at: Instant,
+}
+
+impl Slot {
+    fn put(&self, wire: Wire) {
+        let mut handed = self.lock();
+        handed.wire = Some(wire);
+        handed.arrived = None;
+    }
+
+    fn take_wire(&self) -> Option<Wire> {
+        self.lock().wire.take()
+    }
+
+    /// Called by the wire once the head is there.
+    pub(super) fn arrived(&self, head: Head, conn: &Conn, reused: bool, at: Instant) {
+        let facts = ConnectionFacts {
+            reused,
+            local: conn.stream.local(),
+            peer: conn.stream.peer(),
+            identity: Some(conn.identity),
+            tls: conn.tls.as_deref().map(str::to_owned),
+        };
+        self.lock().arrived = Some(Arrived { head, facts, at });
+    }
+
+    fn take_arrived(&self) -> Option<Arrived> {
+        self.lock().arrived.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Handed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

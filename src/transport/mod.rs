@@ -1,9 +1,28 @@
 //! One attempt over one route; the only layer that names the HTTP engine.
 
+mod body;
+mod connect;
+mod cutter;
+mod dechunk;
+mod dial;
 mod engine;
+mod head;
+mod http_proxy;
+mod idle;
+mod map_error;
+mod request_head;
+mod resolve;
 mod script;
+mod socket;
+mod socks;
+mod stream;
+mod tls;
+mod wait;
+mod wire;
 
+pub use cutter::Cutter;
 pub use engine::{Engine, EngineConfig};
+pub use resolve::{Resolve, ResolveError, SystemResolver};
 pub use script::{Play, Script};
 
 use crate::error::Error;

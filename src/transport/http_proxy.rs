@@ -1,0 +1,161 @@
+//! CONNECT: asking an HTTP proxy for a tunnel.
+//!
+//! A refusal is kept as it came (status, reason, fields, the beginning of its body), since what to
+//! do about it depends on it: 407 stops a batch, 429 and 503 cool the proxy down, 502 says that
+//! this exit cannot reach the target, 403 that it will not. Any 2xx opens the tunnel, and the
+//! fields `Content-Length` and `Transfer-Encoding` of such a reply mean nothing (RFC 9110, 9.3.6).
+//!
+//! The request tells the proxy where to connect and who asks, and nothing else: the `User-Agent`
+//! of the request that will follow, the credentials, and the fields that are meant for it.
+
+use super::connect::{Target, handshake_failed};
+use super::head::{self, Head, MAX_HEAD, MAX_INTERIM, Scan, Scanner};
+use super::request_head::{write_field, write_proxy_fields};
+use super::stream::Stream;
+use super::wait::Wait;
+use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
+use crate::policy::RetryAfter;
+use crate::proxy::Route;
+use http::header::{CONTENT_LENGTH, DATE, RETRY_AFTER};
+use std::io;
+use std::time::{Duration, SystemTime};
+
+/// How much of a refusal's body is kept.
+const REFUSAL: usize = 1024;
+/// How long the body of a refusal is waited for.
+const REFUSAL_WAIT: Duration = Duration::from_millis(200);
+
+/// Opens a tunnel to the target on a stream to the proxy.
+pub(super) fn connect(
+    stream: &mut Stream,
+    target: &Target<'_>,
+    route: &Route,
+    user_agent: Option<&[u8]>,
+    wait: &Wait<'_>,
+) -> Result<(), Error> {
+    let mut request = Vec::with_capacity(256);
+    let authority = target.authority();
+    request.extend_from_slice(b"CONNECT ");
+    request.extend_from_slice(authority.as_bytes());
+    request.extend_from_slice(b" HTTP/1.1\r\n");
+    write_field(&mut request, "Host", authority.as_bytes())?;
+    if let Some(user_agent) = user_agent {
+        write_field(&mut request, "User-Agent", user_agent)?;
+    }
+    write_proxy_fields(&mut request, route)?;
+    request.extend_from_slice(b"\r\n");
+    if let Err(error) = stream.write_all(&[&request], wait, false, &mut 0) {
+        return Err(handshake_failed(error, stream));
+    }
+
+    let (head, rest) = read_reply(stream, wait)?;
+    if (200..300).contains(&head.status) {
+        // The target may have spoken already.
+        stream.unread(&rest);
+        return Ok(());
+    }
+    let body = read_refusal(stream, &head, rest, wait);
+    Err(refused(head, body, Phase::Proxy, wait.wall()))
+}
+
+/// Reads the final reply; what was read beyond it comes with it.
+fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), Error> {
+    let mut bytes = Vec::new();
+    let mut scanner = Scanner::default();
+    let mut interim = 0;
+    loop {
+        match scanner.scan(&bytes) {
+            Scan::Skip(blank) => drop(bytes.drain(..blank)),
+            Scan::NotHttp => return Err(broken_reply(&head::not_http(&bytes))),
+            Scan::Complete(length) => {
+                let rest = bytes.split_off(length);
+                let head = head::parse(&bytes, true).map_err(|error| broken_reply(&error))?;
+                // 101 would be a tunnel of another kind; here it is one more interim reply.
+                if !(100..200).contains(&head.status) {
+                    return Ok((head, rest));
+                }
+                interim += 1;
+                if interim > MAX_INTERIM {
+                    let what = format!("more than {MAX_INTERIM} interim replies came first");
+                    return Err(unreachable(format!("the proxy's reply does not come: {what}")));
+                }
+                bytes = rest;
+                scanner = Scanner::default();
+            }
+            Scan::Partial => {
+                if bytes.len() > MAX_HEAD {
+                    let most = MAX_HEAD / 1024;
+                    return Err(unreachable(format!(
+                        "the proxy's reply to CONNECT is longer than {most} KiB"
+                    )));
+                }
+                let mut piece = [0; 2048];
+                match stream.read(&mut piece, wait) {
+                    Ok(0) => {
+                        let error = io::Error::from(io::ErrorKind::UnexpectedEof);
+                        return Err(handshake_failed(error, stream));
+                    }
+                    Ok(amount) => bytes.extend_from_slice(piece.get(..amount).unwrap_or_default()),
+                    Err(error) => return Err(handshake_failed(error, stream)),
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of a refusal's body, as far as it comes at once.
+fn read_refusal(stream: &mut Stream, head: &Head, start: Vec<u8>, wait: &Wait<'_>) -> Vec<u8> {
+    let length = head.headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|value| value.to_str().ok()?.trim().parse::<usize>().ok());
+    let most = length.map_or(REFUSAL, |length| length.min(REFUSAL));
+    let wait = wait.at_most(REFUSAL_WAIT);
+    let mut body = start;
+    while body.len() < most {
+        let mut piece = [0; REFUSAL];
+        match stream.read(&mut piece, &wait) {
+            Ok(0) | Err(_) => break,
+            Ok(amount) => body.extend_from_slice(piece.get(..amount).unwrap_or_default()),
+        }
+    }
+    body.truncate(most);
+    body
+}
+
+/// The error of a refusal, also for a 407 to a request that the proxy was to fetch.
+pub(super) fn refused(head: Head, body: Vec<u8>, phase: Phase, wall: SystemTime) -> Error {
+    let line = format!("{} {}", head.status, head.reason);
+    let line = line.trim_end();
+    let (kind, message) = if head.status == 407 {
+        (ErrorKind::ProxyAuth, format!("the proxy does not accept the credentials: {line}"))
+    } else {
+        (ErrorKind::ProxyRefused, format!("the proxy refused the tunnel: {line}"))
+    };
+    let mut fields = head.headers.get_all(RETRY_AFTER).iter().map(|value| value.as_bytes());
+    let retry_after = match fields.next() {
+        None => None,
+        Some(first) => {
+            let date = head.headers.get(DATE).map(|value| value.as_bytes());
+            RetryAfter::parse(std::iter::once(first).chain(fields), date, wall)
+        }
+    };
+    Error::new(kind, phase, Fault::Proxy, message)
+        // Whatever the proxy was asked, the target has seen nothing of it.
+        .with_unsent(true)
+        .with_retry_after(retry_after)
+        .with_proxy_reply(ProxyReply {
+            code: head.status,
+            socks: false,
+            reason: head.reason,
+            headers: head.headers,
+            body: body.into(),
+        })
+}
+
+fn broken_reply(error: &Error) -> Error {
+    let reason = error.message().replacen("the response is", "the reply is", 1);
+    unreachable(format!("the proxy does not speak HTTP as it should: {reason}"))
+}
+
+fn unreachable(message: String) -> Error {
+    Error::new(ErrorKind::ProxyUnreachable, Phase::Proxy, Fault::Proxy, message)
+}

@@ -1,0 +1,395 @@
+//! The connections that wait for their next request: the pool below ureq.
+//!
+//! ureq's own pool scans every host and every idle connection twice for each request, which at a
+//! few hundred hosts costs more than the request. It is switched off, and this one stands below:
+//! the connector takes from it, and a transport whose response was read to its end gives itself
+//! back. Every step takes the same time for one host as for a thousand.
+//!
+//! The key holds the identity, so what one exit has opened another never uses.
+
+use super::stream::Stream;
+use crate::proxy::Identity;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Below the time after which address translators and balancers forget a silent connection.
+const MAX_IDLE: Duration = Duration::from_secs(15);
+/// A connection that was busy so recently needs no probe: the answer would be as old.
+const FRESH: Duration = Duration::from_millis(1);
+/// How often a thrown-away connection is worth a warning.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+/// The end of the list.
+const NONE: usize = usize::MAX;
+/// Read buffers kept for the next connection that wakes up; an idle one holds none.
+const SPARE_BUFFERS: usize = 2;
+
+/// A connection that stands, with everything that was set up on it.
+#[derive(Debug)]
+pub(super) struct Conn {
+    pub(super) stream: Stream,
+    pub(super) key: Arc<[u8]>,
+    pub(super) identity: Identity,
+    /// TLS version and cipher suite.
+    pub(super) tls: Option<Arc<str>>,
+    /// When it was last given back; `None` for one that has carried no request yet.
+    pub(super) idle_since: Option<Instant>,
+}
+
+/// The idle connections of one engine.
+pub(super) struct IdlePool {
+    hosts: usize,
+    per_host: usize,
+    state: Mutex<State>,
+}
+
+/// Hosts in the order of their last use, as a list through a slab.
+struct State {
+    index: HashMap<Arc<[u8]>, usize>,
+    slab: Vec<Host>,
+    free: Vec<usize>,
+    newest: usize,
+    oldest: usize,
+    buffers: Vec<Vec<u8>>,
+    warned: Option<Instant>,
+}
+
+struct Host {
+    key: Arc<[u8]>,
+    identity: Identity,
+    /// Oldest first; the youngest is used first, so that surplus ones age away.
+    conns: Vec<Conn>,
+    newer: usize,
+    older: usize,
+}
+
+impl IdlePool {
+    /// A pool for the connections of so many hosts, and so many of each.
+    pub(super) fn new(hosts: usize, per_host: usize) -> Self {
+        let state = State {
+            index: HashMap::new(),
+            slab: Vec::new(),
+            free: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            buffers: Vec::new(),
+            warned: None,
+        };
+        Self { hosts, per_host, state: Mutex::new(state) }
+    }
+
+    /// Takes a connection that is alive as far as one can tell.
+    pub(super) fn take(&self, key: &[u8], now: Instant) -> Option<Conn> {
+        loop {
+            let mut state = self.lock();
+            let slot = *state.index.get(key)?;
+            let host = state.slab.get_mut(slot)?;
+            let Some(mut conn) = host.conns.pop() else {
+                return None;
+            };
+            let idle = conn.idle_since.map_or(FRESH, |since| now.saturating_duration_since(since));
+            if idle >= MAX_IDLE {
+                // The others of this host are older still.
+                let aged = std::mem::take(&mut host.conns);
+                drop(state);
+                drop(aged);
+                return None;
+            }
+            state.touch(slot);
+            drop(state);
+            if idle < FRESH || conn.stream.is_quiet() {
+                return Some(conn);
+            }
+            log::debug!("a kept-alive connection has gone: {:?}", conn.stream);
+        }
+    }
+
+    /// Keeps a connection for its next request.
+    pub(super) fn give_back(&self, mut conn: Conn, now: Instant) {
+        if self.hosts == 0 || self.per_host == 0 {
+            return;
+        }
+        conn.idle_since = Some(now);
+        let mut state = self.lock();
+        let slot = match state.index.get(&conn.key) {
+            Some(slot) => *slot,
+            None => state.insert(&conn),
+        };
+        state.touch(slot);
+        let aged = state.aged(now);
+        let oldest = state.oldest;
+        let crowded = state.index.len() > self.hosts;
+        let evicted = if crowded { state.remove(oldest) } else { Vec::new() };
+        if let Some(host) = state.slab.get_mut(slot) {
+            if host.conns.len() < self.per_host {
+                host.conns.push(conn);
+            } else {
+                state.warn(&conn, self.per_host, now);
+            }
+        }
+        // Closing takes system calls; nobody should wait for them.
+        drop(state);
+        drop((aged, evicted));
+    }
+
+    /// Closes the idle connections of an identity.
+    pub(super) fn forget(&self, identity: Identity) {
+        let mut state = self.lock();
+        let slots: Vec<usize> = state
+            .index
+            .values()
+            .copied()
+            .filter(|slot| state.slab.get(*slot).is_some_and(|host| host.identity == identity))
+            .collect();
+        let closed: Vec<_> = slots.into_iter().map(|slot| state.remove(slot)).collect();
+        drop(state);
+        drop(closed);
+    }
+
+    /// A read buffer that another connection has left.
+    pub(super) fn buffer(&self) -> Vec<u8> {
+        self.lock().buffers.pop().unwrap_or_default()
+    }
+
+    /// Leaves a read buffer for the next connection.
+    pub(super) fn leave_buffer(&self, buffer: Vec<u8>) {
+        let mut state = self.lock();
+        if state.buffers.len() < SPARE_BUFFERS {
+            state.buffers.push(buffer);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn insert(&mut self, conn: &Conn) -> usize {
+        let host = Host {
+            key: Arc::clone(&conn.key),
+            identity: conn.identity,
+            conns: Vec::new(),
+            newer: NONE,
+            older: NONE,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                if let Some(place) = self.slab.get_mut(slot) {
+                    *place = host;
+                }
+                slot
+            }
+            None => {
+                self.slab.push(host);
+                self.slab.len() - 1
+            }
+        };
+        self.index.insert(Arc::clone(&conn.key), slot);
+        self.link(slot);
+        slot
+    }
+
+    /// Makes a host the most recently used one.
+    fn touch(&mut self, slot: usize) {
+        if self.newest != slot {
+            self.unlink(slot);
+            self.link(slot);
+        }
+    }
+
+    fn link(&mut self, slot: usize) {
+        let second = std::mem::replace(&mut self.newest, slot);
+        if let Some(host) = self.slab.get_mut(slot) {
+            host.newer = NONE;
+            host.older = second;
+        }
+        match self.slab.get_mut(second) {
+            Some(host) => host.newer = slot,
+            None => self.oldest = slot,
+        }
+    }
+
+    fn unlink(&mut self, slot: usize) {
+        let Some(host) = self.slab.get(slot) else { return };
+        let (newer, older) = (host.newer, host.older);
+        match self.slab.get_mut(newer) {
+            Some(host) => host.older = older,
+            None => self.newest = older,
+        }
+        match self.slab.get_mut(older) {
+            Some(host) => host.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+
+    fn remove(&mut self, slot: usize) -> Vec<Conn> {
+        let Some(host) = self.slab.get_mut(slot) else { return Vec::new() };
+        let conns = std::mem::take(&mut host.conns);
+        let key = Arc::clone(&host.key);
+        self.index.remove(&key);
+        self.unlink(slot);
+        self.free.push(slot);
+        conns
+    }
+
+    /// The connections of the host that was left alone longest, where they are too old to use.
+    ///
+    /// One host at each return is enough: no more can have been added since.
+    fn aged(&mut self, now: Instant) -> Vec<Conn> {
+        let oldest = self.oldest;
+        let Some(host) = self.slab.get(oldest) else { return Vec::new() };
+        let aged = match host.conns.last() {
+            Some(conn) => conn
+                .idle_since
+                .is_some_and(|since| now.saturating_duration_since(since) >= MAX_IDLE),
+            None => false,
+        };
+        if aged { self.remove(oldest) } else { Vec::new() }
+    }
+
+    fn warn(&mut self, conn: &Conn, per_host: usize, now: Instant) {
+        let due = self.warned.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY);
+        if due {
+            self.warned = Some(now);
+            log::warn!(
+                "a connection to {:?} is thrown away, since {per_host} idle ones are kept already; \
+                 a higher pool_maxsize keeps more",
+                conn.stream.peer()
+            );
+        }
+    }
+}
+
+impl fmt::Debug for IdlePool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        let conns: usize = state.slab.iter().map(|host| host.conns.len()).sum();
+        write!(f, "IdlePool({conns} connections to {} hosts)", state.index.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::{Clock, SimClock, secs};
+    use crate::transport::cutter::Cutter;
+    use crate::transport::socket::Socket;
+    use std::net::{TcpListener, TcpStream};
+
+    struct Bench {
+        listener: TcpListener,
+        cutter: Arc<Cutter>,
+        clock: SimClock,
+        /// The other ends, which have to live.
+        peers: Vec<TcpStream>,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let (cutter, clock) = (Arc::default(), SimClock::default());
+            Self { listener, cutter, clock, peers: Vec::new() }
+        }
+
+        fn conn(&mut self, key: &str, identity: Identity) -> Conn {
+            let stream = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
+            self.peers.push(self.listener.accept().unwrap().0);
+            let stream = Arc::new(stream);
+            let registration = self.cutter.register(&stream);
+            Conn {
+                stream: Stream::plain(Socket::new(stream, registration)),
+                key: Arc::from(key.as_bytes()),
+                identity,
+                tls: None,
+                idle_since: None,
+            }
+        }
+    }
+
+    #[test]
+    fn hosts_leave_in_the_order_of_their_last_use() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(2, 1);
+        let now = bench.clock.now();
+        for key in ["a", "b"] {
+            let conn = bench.conn(key, Identity::DIRECT);
+            pool.give_back(conn, now);
+        }
+        let a = pool.take(b"a", now).unwrap();
+        pool.give_back(a, now);
+        let conn = bench.conn("c", Identity::DIRECT);
+        pool.give_back(conn, now);
+        assert!(pool.take(b"b", now).is_none());
+        assert!(pool.take(b"a", now).is_some());
+        assert!(pool.take(b"c", now).is_some());
+        assert_eq!(bench.cutter.live_sockets(), 0);
+    }
+
+    #[test]
+    fn no_more_than_the_limit_of_each_host_and_the_youngest_first() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(2, 2);
+        let start = bench.clock.now();
+        for _ in 0..3 {
+            let conn = bench.conn("a", Identity::DIRECT);
+            pool.give_back(conn, start);
+        }
+        assert_eq!(bench.cutter.live_sockets(), 2);
+        let later = start + secs(1.0);
+        let conn = pool.take(b"a", later).unwrap();
+        pool.give_back(conn, later);
+        assert_eq!(pool.take(b"a", later).unwrap().idle_since, Some(later));
+        assert_eq!(pool.take(b"a", later).unwrap().idle_since, Some(start));
+        assert!(pool.take(b"a", later).is_none());
+    }
+
+    #[test]
+    fn old_dead_and_talking_connections_are_not_handed_out() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(8, 8);
+        let start = bench.clock.now();
+        let conn = bench.conn("old", Identity::DIRECT);
+        pool.give_back(conn, start);
+        assert!(pool.take(b"old", start + MAX_IDLE).is_none());
+
+        let conn = bench.conn("dead", Identity::DIRECT);
+        pool.give_back(conn, start);
+        bench.peers.pop();
+        assert!(pool.take(b"dead", start + FRESH).is_none());
+
+        let conn = bench.conn("talking", Identity::DIRECT);
+        pool.give_back(conn, start);
+        let mut peer = bench.peers.pop().unwrap();
+        std::io::Write::write_all(&mut peer, b"HTTP/1.1 408 Timeout\r\n\r\n").unwrap();
+        assert!(pool.take(b"talking", start + FRESH).is_none());
+        assert_eq!(bench.cutter.live_sockets(), 0);
+    }
+
+    #[test]
+    fn a_return_closes_what_has_aged_elsewhere() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(8, 8);
+        let start = bench.clock.now();
+        let conn = bench.conn("a", Identity::DIRECT);
+        pool.give_back(conn, start);
+        let conn = bench.conn("b", Identity::DIRECT);
+        pool.give_back(conn, start + MAX_IDLE);
+        assert_eq!(bench.cutter.live_sockets(), 1);
+    }
+
+    #[test]
+    fn forgetting_an_identity_closes_its_connections_alone() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(8, 8);
+        let now = bench.clock.now();
+        // Identities come from proxies; a second one is enough to tell them apart.
+        let other: crate::proxy::Route = crate::proxy::Route::direct();
+        let conn = bench.conn("a", other.identity);
+        pool.give_back(conn, now);
+        pool.forget(Identity::DIRECT);
+        assert!(pool.take(b"a", now).is_none());
+        assert_eq!(bench.cutter.live_sockets(), 0);
+    }
+}

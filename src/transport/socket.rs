@@ -1,0 +1,174 @@
+//! One TCP socket under the clocks of an attempt, with as few system calls as it takes.
+//!
+//! A read is one `recv` under `SO_RCVTIMEO`, and the timeout is set only when it has to change: a
+//! read timeout is the same for each read, and for a deadline that creeps nearer half of what is
+//! left is set, so that a body of many reads sets it a handful of times. A write is one `send`
+//! that does not block; only when the peer is slow a `poll` follows, which also notices an answer
+//! that arrives while we are still sending.
+
+use super::cutter::Registration;
+use super::wait::Wait;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use std::fmt;
+use std::io::{self, IoSlice, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[cfg(not(any(target_vendor = "apple", target_os = "solaris")))]
+const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+// There the socket itself was told to raise no signal when it was made.
+#[cfg(any(target_vendor = "apple", target_os = "solaris"))]
+const SEND: SendFlags = SendFlags::DONTWAIT;
+
+/// Sockets do not take a timeout of zero.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+pub(super) struct Socket {
+    stream: Arc<TcpStream>,
+    /// The read timeout that the socket has now.
+    armed: Option<Duration>,
+    registration: Registration,
+    local: Option<SocketAddr>,
+    peer: Option<SocketAddr>,
+}
+
+impl Socket {
+    /// Takes over a connected, blocking socket.
+    pub(super) fn new(stream: Arc<TcpStream>, registration: Registration) -> Self {
+        let (local, peer) = (stream.local_addr().ok(), stream.peer_addr().ok());
+        Self { stream, armed: None, registration, local, peer }
+    }
+
+    pub(super) fn local(&self) -> Option<SocketAddr> {
+        self.local
+    }
+
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// Whether the owner has cut all connections.
+    pub(super) fn is_cut(&self) -> bool {
+        self.registration.is_cut()
+    }
+
+    /// Reads at least one byte; zero is the end of the stream.
+    pub(super) fn read(&mut self, buf: &mut [u8], wait: &Wait<'_>) -> io::Result<usize> {
+        let bound = wait.bound()?;
+        let begun = wait.now();
+        // Counted in wake-ups rather than on the clock, so that a clock which a test moves by
+        // hand cannot turn a timeout into a wait without end.
+        let mut slept = Duration::ZERO;
+        loop {
+            let want = match bound.left {
+                None => None,
+                Some(left) => match left.checked_sub(slept) {
+                    Some(rest) if !rest.is_zero() => Some(rest),
+                    _ => return Err(bound.expired()),
+                },
+            };
+            self.arm(want, bound.steady)?;
+            match (&*self.stream).read(buf) {
+                Ok(amount) => return Ok(amount),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                        slept += self.armed.unwrap_or(SHORTEST);
+                    }
+                    io::ErrorKind::Interrupted => {
+                        slept = slept.max(wait.now().saturating_duration_since(begun));
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Sees that no read blocks much longer than `want`.
+    fn arm(&mut self, want: Option<Duration>, steady: bool) -> io::Result<()> {
+        let next = match (self.armed, want) {
+            (armed, want) if armed == want => return Ok(()),
+            // A shorter one only costs an early wake-up.
+            (Some(armed), Some(want)) if armed < want && armed >= want / 4 => return Ok(()),
+            (_, Some(want)) if steady => Some(want.max(SHORTEST)),
+            (_, Some(want)) => Some((want / 2).max(SHORTEST)),
+            (_, None) => None,
+        };
+        self.stream.set_read_timeout(next)?;
+        self.armed = next;
+        Ok(())
+    }
+
+    /// Writes what the socket takes of the slices, at least one byte.
+    ///
+    /// With `watch`, an answer of the peer ends the waiting for a slow one: then the error is of
+    /// kind [`WouldBlock`](io::ErrorKind::WouldBlock).
+    pub(super) fn write(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        wait: &Wait<'_>,
+        watch: bool,
+    ) -> io::Result<usize> {
+        loop {
+            let sent = match slices {
+                [one] => send(&*self.stream, one, SEND),
+                many => sendmsg(&*self.stream, many, &mut SendAncillaryBuffer::default(), SEND),
+            };
+            match sent {
+                Ok(amount) => return Ok(amount),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => {
+                    let bound = wait.bound()?;
+                    let flags = if watch { PollFlags::OUT | PollFlags::IN } else { PollFlags::OUT };
+                    let mut fds = [PollFd::new(&*self.stream, flags)];
+                    match poll(&mut fds, timespec(bound.left).as_ref()) {
+                        Ok(0) => return Err(bound.expired()),
+                        Err(rustix::io::Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                        Ok(_) => {
+                            let [fd] = fds;
+                            let ready = fd.revents();
+                            if ready.contains(PollFlags::IN) && !ready.contains(PollFlags::OUT) {
+                                return Err(io::ErrorKind::WouldBlock.into());
+                            }
+                        }
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads what is there and does not wait: `WouldBlock` where nothing is.
+    pub(super) fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.receive(buf, RecvFlags::DONTWAIT)
+    }
+
+    /// Looks at what is there and leaves it: `WouldBlock` where nothing is.
+    pub(super) fn peek_now(&mut self) -> io::Result<usize> {
+        self.receive(&mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK)
+    }
+
+    fn receive(&mut self, buf: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
+        loop {
+            match recv(&*self.stream, &mut *buf, flags) {
+                Ok((amount, _)) => return Ok(amount),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// A duration for `poll`; what does not fit is without end.
+pub(super) fn timespec(duration: Option<Duration>) -> Option<Timespec> {
+    // A millisecond more, since a wake-up before the end would only lead to another round.
+    duration.and_then(|duration| Timespec::try_from(duration.max(SHORTEST)).ok())
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Socket({:?} to {:?})", self.local, self.peer)
+    }
+}
