@@ -19,10 +19,8 @@ fn the_table_of_errors_is_that_of_the_code() {
     let rows = table(text, "| kind | in a requests log");
     let documented: Vec<(String, &str)> =
         rows.iter().map(|row| (row[0].trim_matches('`').to_owned(), row[1])).collect();
-    let coded: Vec<(String, &str)> = ErrorKind::ALL
-        .iter()
-        .map(|kind| (kind.name().to_owned(), kind.requests_name()))
-        .collect();
+    let coded: Vec<(String, &str)> =
+        ErrorKind::ALL.iter().map(|kind| (kind.name().to_owned(), kind.requests_name())).collect();
     for row in &coded {
         assert!(documented.contains(row), "docs/errors.md lacks or contradicts {row:?}");
     }

@@ -86,13 +86,7 @@ impl Cooldown {
 
     /// When `host` may be asked again from `identity`, with a jitter on top so that not all that
     /// wait wake at once; `None` is now.
-    pub fn until(
-        &self,
-        host: &str,
-        identity: u64,
-        now: Instant,
-        rng: &mut Rng,
-    ) -> Option<Instant> {
+    pub fn until(&self, host: &str, identity: u64, now: Instant, rng: &mut Rng) -> Option<Instant> {
         let known = self.hosts.get(host)?;
         let quiet = match (known.all, known.identities.get(&identity).copied()) {
             (Some(all), Some(own)) => all.later(own),

@@ -12,7 +12,7 @@ use super::router::{SharedCooldown, lock};
 use super::{CookieJar, Proxies, RequestBuilder, environment};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Auth, Request, Response, Settings, Verify};
-use crate::policy::{Bound, Cooldown, Retry, Timeouts, WorstCase};
+use crate::policy::{Bound, Retry, Timeouts, WorstCase};
 use crate::proxy::{EnvProxies, Identity, ProxyPool, ProxyStats, Route};
 use crate::rng::Rng;
 use crate::time::{Clock, SystemClock};

@@ -98,8 +98,7 @@ impl Flight {
 
     /// Ends the flight from outside, keeping its history: stopped, cancelled, panicked.
     pub fn fail(&mut self, error: Error) -> Error {
-        let attempts =
-            self.running.take().map(|running| running.attempts).unwrap_or_default();
+        let attempts = self.running.take().map(|running| running.attempts).unwrap_or_default();
         error.with_attempts(attempts)
     }
 }

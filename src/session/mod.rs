@@ -12,9 +12,7 @@ mod proxies;
 mod request_builder;
 mod router;
 
-pub use builder::{
-    Session, SessionBuilder, delete, get, head, options, patch, post, put,
-};
+pub use builder::{Session, SessionBuilder, delete, get, head, options, patch, post, put};
 pub use cookies::CookieJar;
 pub use flight::{Flight, Step};
 pub use proxies::Proxies;

@@ -95,7 +95,11 @@ impl SessionBuilder {
         if let Some(map) = &ask.overrides.proxies
             && let Some(entry) = map.select(ask.url)
         {
-            return self.cooled(entry.map_or_else(Route::direct, |p| Route::through(p.clone())), ask, rng);
+            return self.cooled(
+                entry.map_or_else(Route::direct, |p| Route::through(p.clone())),
+                ask,
+                rng,
+            );
         }
         if let Some(pool) = &self.pool {
             return self.route_by_pool(pool, ask, rng);
@@ -182,7 +186,13 @@ impl SessionBuilder {
         }
     }
 
-    fn cools_until(&self, host: &str, identity: Identity, now: Instant, rng: &mut Rng) -> Option<Instant> {
+    fn cools_until(
+        &self,
+        host: &str,
+        identity: Identity,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Option<Instant> {
         let cooldown = self.cooldown.as_ref()?;
         lock(cooldown).until(host, identity.value(), now, rng)
     }

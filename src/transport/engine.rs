@@ -12,7 +12,7 @@ use super::body::BodyReader;
 use super::connect::{Connector, Target, Way};
 use super::cutter::Cutter;
 use super::head::Head;
-use super::idle::{Conn, IdlePool};
+use super::idle::{Conn, IdlePool, Patience};
 use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
@@ -115,11 +115,8 @@ impl Engine {
             resolver: Arc::clone(resolver),
             source: *source_address,
         };
-        let agent = ureq::Agent::with_parts(
-            engine_config(),
-            HandOver(Arc::clone(&shared)),
-            NoResolver,
-        );
+        let agent =
+            ureq::Agent::with_parts(engine_config(), HandOver(Arc::clone(&shared)), NoResolver);
         let (key, head, piece) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { agent, connector, shared, key, head, piece })
     }
@@ -148,7 +145,10 @@ impl Engine {
         let mut timings = Timings::default();
         let kept = if route.fresh { None } else { self.shared.idle.take(&self.key, begun) };
         let mut conn = match kept {
-            Some(conn) => conn,
+            Some(conn) => {
+                conn.patience.set(None);
+                conn
+            }
             None => {
                 let wait = Wait::connect(&*self.shared.clock, begun, limits);
                 self.connector.connect(
@@ -221,7 +221,7 @@ impl Engine {
         let response = self.agent.run(stand_in);
         let arrived = self.shared.slot.take_arrived();
         let response = response.map_err(|error| map_error::from_ureq(error, Phase::Headers))?;
-        let Some(Arrived { head, facts, at }) = arrived else {
+        let Some(Arrived { head, facts, at, patience }) = arrived else {
             let message = "the engine returned a response that never came";
             return Err(Error::new(ErrorKind::Internal, Phase::Headers, Fault::Local, message));
         };
@@ -240,6 +240,7 @@ impl Engine {
         let mut incoming = Incoming::new(status, reason, headers, Box::new(body));
         incoming.timings = timings;
         incoming.connection = facts;
+        incoming.patience = Some(patience);
         Ok(incoming)
     }
 }
@@ -252,9 +253,8 @@ impl Transport for Engine {
         limits: &AttemptLimits,
     ) -> Result<Incoming, Error> {
         let url = outgoing.url;
-        self.make(outgoing, route, limits).map_err(|error| {
-            error.with_url(shown(url)).with_proxy(route.shown.as_deref())
-        })
+        self.make(outgoing, route, limits)
+            .map_err(|error| error.with_url(shown(url)).with_proxy(route.shown.as_deref()))
     }
 
     fn forget(&mut self, identity: Identity) {
@@ -441,6 +441,7 @@ struct Arrived {
     head: Head,
     facts: ConnectionFacts,
     at: Instant,
+    patience: Arc<Patience>,
 }
 
 impl Slot {
@@ -463,7 +464,8 @@ impl Slot {
             identity: Some(conn.identity),
             tls: conn.tls.as_deref().map(str::to_owned),
         };
-        self.lock().arrived = Some(Arrived { head, facts, at });
+        self.lock().arrived =
+            Some(Arrived { head, facts, at, patience: Arc::clone(&conn.patience) });
     }
 
     fn take_arrived(&self) -> Option<Arrived> {

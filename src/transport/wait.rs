@@ -110,6 +110,15 @@ impl<'a> Wait<'a> {
         }
     }
 
+    /// The same, but no longer than `until`, where that is given.
+    pub(super) fn no_later_than(self, until: Option<Instant>) -> Self {
+        match (self.until, until) {
+            (Some(have), Some(until)) if have <= until => self,
+            (_, None) => self,
+            (_, until) => Self { until, ..self },
+        }
+    }
+
     /// The time now, by the clock of the bounds.
     pub(super) fn now(&self) -> Instant {
         self.clock.now()
@@ -156,7 +165,10 @@ mod tests {
         let bound = Wait::connect(&clock, start, &case).bound().unwrap();
         assert_eq!((bound.left, bound.by), (Some(secs(3.0)), Expiry::Deadline));
         let bound = Wait::exchange(&clock, &case).bound().unwrap();
-        assert_eq!((bound.left, bound.by, bound.steady), (Some(secs(3.0)), Expiry::Deadline, false));
+        assert_eq!(
+            (bound.left, bound.by, bound.steady),
+            (Some(secs(3.0)), Expiry::Deadline, false)
+        );
 
         let case = limits(Some(secs(5.0)), Some(secs(25.0)), Some(60.0));
         let bound = Wait::connect(&clock, start, &case).bound().unwrap();
@@ -177,7 +189,8 @@ mod tests {
     #[test]
     fn at_most_shortens_and_never_lengthens() {
         let clock = SimClock::default();
-        let limits = AttemptLimits { deadline: Some(clock.now() + secs(1.0)), ..Default::default() };
+        let limits =
+            AttemptLimits { deadline: Some(clock.now() + secs(1.0)), ..Default::default() };
         let wait = Wait::exchange(&clock, &limits);
         assert_eq!(wait.at_most(secs(0.2)).bound().unwrap().left, Some(secs(0.2)));
         assert_eq!(wait.at_most(secs(9.0)).bound().unwrap().left, Some(secs(1.0)));

@@ -219,8 +219,9 @@ impl Wire {
 
     /// Reads once; `most` is what the buffer may grow to.
     fn fill(&mut self, most: usize) -> io::Result<usize> {
-        let wait = Wait::exchange(&*self.shared.clock, &self.limits);
         let Some(conn) = &mut self.conn else { return Ok(0) };
+        let wait =
+            Wait::exchange(&*self.shared.clock, &self.limits).no_later_than(conn.patience.until());
         let space = self.input.space(most);
         if space.is_empty() {
             return Err(io::Error::new(

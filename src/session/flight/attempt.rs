@@ -4,8 +4,8 @@ use super::Step;
 use super::state::{Running, Verdict as WaitVerdict, exhausted};
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase};
 use crate::message::{
-    ConnectionFacts, DecodeLimits, OpenBody, RedirectRules, Request, Response, ResponseBody, ResponseParts,
-    Timings, decode, follow,
+    ConnectionFacts, DecodeLimits, OpenBody, RedirectRules, Request, Response, ResponseBody,
+    ResponseParts, Timings, decode, follow,
 };
 use crate::policy::{Decision, Exhausted, Outcome, RetryAfter};
 use crate::proxy::{Route, Verdict};
@@ -174,14 +174,22 @@ impl Running {
             OpenBody::Reader(reader, length) => OutgoingBody::Reader(reader.as_mut(), *length),
             OpenBody::Empty => OutgoingBody::Empty,
         };
-        core.transport(session, request.overrides.verify.as_ref())?.attempt(outgoing, route, &limits)
+        core.transport(session, request.overrides.verify.as_ref())?
+            .attempt(outgoing, route, &limits)
     }
 
     /// Whether a request may be sent again although the first copy was lost with its connection.
     fn may_resend(&self) -> bool {
         // RFC 9110 9.2.2: the idempotent methods.
         let method = &self.current.method;
-        let idempotent = [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE];
+        let idempotent = [
+            Method::GET,
+            Method::HEAD,
+            Method::OPTIONS,
+            Method::TRACE,
+            Method::PUT,
+            Method::DELETE,
+        ];
         idempotent.contains(method) && self.current.body.is_replayable()
     }
 
@@ -201,22 +209,33 @@ impl Running {
         let (now, wall) = (core.now(), core.wall());
         core.jars.of(route.identity).0.store(&self.current.url, &incoming.headers, wall);
         let status = incoming.status;
-        let mut facts = Facts {
-            status: Some(status),
-            error: None,
-            reused: incoming.connection.reused,
-        };
+        let mut facts =
+            Facts { status: Some(status), error: None, reused: incoming.connection.reused };
         let asked = retry_after(&incoming.headers, wall);
         if self.retry.respects_retry_after() {
             let host = self.current.url.host_str().unwrap_or_default();
-            session.recipe().note_answer(host, route.identity, status, asked.unwrap_or_default(), now);
+            session.recipe().note_answer(
+                host,
+                route.identity,
+                status,
+                asked.unwrap_or_default(),
+                now,
+            );
         }
 
         if self.follow_redirects {
             let rules = RedirectRules::of(settings, &request.overrides);
             match follow(&self.current, status, &incoming.headers, rules) {
                 Ok(Some(next)) => {
-                    return self.redirected(settings.max_redirects, core, route, incoming, next, began, resend);
+                    return self.redirected(
+                        settings.max_redirects,
+                        core,
+                        route,
+                        incoming,
+                        next,
+                        began,
+                        resend,
+                    );
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -260,7 +279,11 @@ impl Running {
         let stream = request.overrides.stream.unwrap_or(settings.stream) && !raise;
         let limits = DecodeLimits {
             wire: settings.max_wire_bytes,
-            decoded: request.overrides.max_body_bytes.over(settings.max_body_bytes.as_ref()).copied(),
+            decoded: request
+                .overrides
+                .max_body_bytes
+                .over(settings.max_body_bytes.as_ref())
+                .copied(),
         };
         let read = if stream {
             Content::Stream(limits)
@@ -303,8 +326,11 @@ impl Running {
         began: Instant,
         resend: bool,
     ) -> Next {
-        let facts =
-            Facts { status: Some(incoming.status), error: None, reused: incoming.connection.reused };
+        let facts = Facts {
+            status: Some(incoming.status),
+            error: None,
+            reused: incoming.connection.reused,
+        };
         self.record(route, began, core.now(), &facts, resend);
         let decision = self.state.redirect(None);
         let spent = self.redirects >= max_redirects;
@@ -339,7 +365,10 @@ impl Running {
                 ErrorKind::BodyNotReplayable,
                 Phase::Send,
                 crate::error::Fault::Local,
-                format!("status {} asks for the body again, and it can be read only once", incoming.status),
+                format!(
+                    "status {} asks for the body again, and it can be read only once",
+                    incoming.status
+                ),
             );
             return Next::Step(self.end(error), Verdict::Good);
         }
@@ -375,17 +404,24 @@ impl Running {
     }
 
     /// A response with the history so far.
-    fn response(&mut self, core: &Core, route: &Route, incoming: Incoming, read: Content) -> Response {
+    fn response(
+        &mut self,
+        core: &Core,
+        route: &Route,
+        incoming: Incoming,
+        read: Content,
+    ) -> Response {
         let elapsed = core.now().saturating_duration_since(self.started);
         let (body, wire_bytes) = match read {
             Content::Nothing => (ResponseBody::Bytes(Bytes::new()), 0),
             Content::Done(body, wire) => (ResponseBody::Bytes(body), wire),
             Content::Stream(limits) => {
-                let reader: Box<dyn Read + Send> = if bodyless(&self.current.method, incoming.status) {
-                    Box::new(std::io::empty())
-                } else {
-                    Box::new(decode(incoming.body, &incoming.headers, limits))
-                };
+                let reader: Box<dyn Read + Send> =
+                    if bodyless(&self.current.method, incoming.status) {
+                        Box::new(std::io::empty())
+                    } else {
+                        Box::new(decode(incoming.body, &incoming.headers, limits))
+                    };
                 (ResponseBody::Reader(Mutex::new(reader)), 0)
             }
         };

@@ -3,7 +3,9 @@
 use super::Step;
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Fault, Phase, WaitReason};
 use crate::message::{Prepared, Request, Response, prepare};
-use crate::policy::{Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource};
+use crate::policy::{
+    Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource,
+};
 use crate::session::builder::{Core, Session};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,8 +44,10 @@ impl Running {
     ) -> Result<Self, Error> {
         let settings = session.settings();
         let current = prepare(settings, request)?;
-        let timeouts = *request.overrides.timeouts.over(Some(&settings.timeouts)).unwrap_or(&UNTIMED);
-        let retry = request.overrides.retry.over(Some(&settings.retry)).cloned().unwrap_or_default();
+        let timeouts =
+            *request.overrides.timeouts.over(Some(&settings.timeouts)).unwrap_or(&UNTIMED);
+        let retry =
+            request.overrides.retry.over(Some(&settings.retry)).cloned().unwrap_or_default();
         let started = core.now();
         Ok(Self {
             shown_url: shown(&current),
@@ -95,8 +99,10 @@ impl Running {
     /// Charges a failed attempt and says what comes next.
     pub(super) fn failed(&mut self, core: &mut Core, error: Error) -> Step {
         let outcome = Outcome::of_error(error.kind(), error.phase(), error.retry_after());
-        if matches!(outcome, Outcome::Error { permanent: false, category: Category::Read | Category::Other, .. })
-            && !self.current.body.is_replayable()
+        if matches!(
+            outcome,
+            Outcome::Error { permanent: false, category: Category::Read | Category::Other, .. }
+        ) && !self.current.body.is_replayable()
         {
             self.note("the body cannot be sent again");
             return self.end(error);
