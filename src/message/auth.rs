@@ -119,6 +119,11 @@ impl Netrc {
                     }
                 }
             }
+            // URLs carry A-labels; the file may not.
+            let host = match url::Host::parse(&host) {
+                Ok(ascii) if !host.is_ascii() => ascii.to_string(),
+                _ => host,
+            };
             netrc.hosts.insert(host, entry);
         }
     }
@@ -152,7 +157,6 @@ struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     fn new(text: &'a str) -> Self {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         Self { chars: text.chars().peekable(), line: 1 }
     }
 
@@ -236,6 +240,10 @@ mod tests {
         assert_eq!(auth(text, "http://sub.good.test/"), None);
         // The user name of a URL is not its host (CVE-2024-47081).
         assert_eq!(auth(text, "http://good.test:@evil.test/"), None);
+        assert_eq!(
+            auth("machine bücher.test login a password b", "http://BÜCHER.test"),
+            basic("a", "b")
+        );
         assert_eq!(auth("machine ::1 login a password b", "http://[::1]/"), basic("a", "b"));
     }
 

@@ -11,9 +11,12 @@
 //!   case.
 //! - DIFFERENCE(charset-names): charsets are those of the WHATWG standard, as in browsers, and
 //!   ISO-8859-1 and US-ASCII besides. Labels that only Python knows (`cp437`, `utf-7`, `utf-32`)
-//!   are lossy UTF-8, as every unknown label; and `ascii` is lossy UTF-8 too.
+//!   are lossy UTF-8, as every unknown label.
 //! - DIFFERENCE(invalid-bytes): what is invalid in a multi-byte charset becomes U+FFFD by the
 //!   WHATWG decoders, which may count them differently.
+//! - DIFFERENCE(json-unicode): JSON under no charset is UTF-8, UTF-16 or UTF-32 by its own bytes,
+//!   under `text/*` and `application/json` too; requests reads the first as ISO-8859-1. `NaN` and
+//!   `Infinity` are no JSON.
 //! - DIFFERENCE(detection): without any label it is chardetng that guesses, as in Firefox.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
@@ -54,8 +57,9 @@ pub fn apparent_encoding(body: &[u8]) -> &'static str {
 
 /// The text of a JSON body whose bytes are not plain UTF-8; `None` where they are.
 ///
-/// As requests: the zeros of UTF-16 and UTF-32 are where ASCII's high bytes would be (RFC 4627 3),
-/// and what is neither goes by the charset of the fields.
+/// A charset that `Content-Type` names is heeded, as in requests. Without one, the zeros of UTF-16
+/// and UTF-32 are where ASCII's high bytes would be (RFC 4627 3), and JSON is UTF-8 otherwise
+/// (RFC 8259 8.1).
 pub(super) fn json_text(body: &[u8], content_type: Option<&[u8]>) -> Option<String> {
     let utf32 = |from: fn([u8; 4]) -> u32, body: &[u8]| {
         let (units, _) = body.as_chunks::<4>();
@@ -63,6 +67,11 @@ pub(super) fn json_text(body: &[u8], content_type: Option<&[u8]>) -> Option<Stri
         units.iter().map(char).collect::<String>()
     };
     let trim = |text: String| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    let value = content_type.map(String::from_utf8_lossy).unwrap_or_default();
+    if let Some(label) = charset(&value) {
+        let plain = label.eq_ignore_ascii_case("utf-8") && !body.starts_with(b"\xef\xbb\xbf");
+        return (!plain).then(|| with_label(body, &label));
+    }
     match body {
         [0, 0, 0xfe, 0xff, ..] | [0, 0, 0, 1..=255, ..] => {
             Some(trim(utf32(u32::from_be_bytes, body)))
@@ -119,7 +128,10 @@ pub(super) fn with_label(body: &[u8], label: &str) -> String {
         "iso-8859-1" | "iso8859-1" | "iso_8859-1" | "latin-1" | "latin1" | "l1" => {
             return encoding_rs::mem::decode_latin1(body).into_owned();
         }
-        "ascii" | "us-ascii" => return lossy(body),
+        "ascii" | "us-ascii" => {
+            let char = |byte: &u8| if byte.is_ascii() { char::from(*byte) } else { '\u{fffd}' };
+            return body.iter().map(char).collect();
+        }
         _ => {}
     }
     // Python takes `utf_8` for `utf-8`.

@@ -138,9 +138,11 @@ fn target(base: &Url, location: &[u8]) -> Result<Url, Error> {
     let joined = if !authority.is_empty() {
         Url::parse(&format!("{}:{rest}", scheme.unwrap_or(base.scheme())))
     } else if own_scheme {
-        // `///path` and `http:path` name no host, so they are paths here. The parser for browsers
-        // would take `path` for a host.
-        base.join(&relative(rest.strip_prefix("//").unwrap_or(rest)))
+        // `///path` and `http:path` name no host, so they are paths here (the second from the root,
+        // as requests has it). The parser for browsers would take `path` for a host.
+        let path = rest.strip_prefix("//").unwrap_or(rest);
+        let rootless = scheme.is_some() && !path.is_empty() && !path.starts_with(['/', '?', '#']);
+        base.join(&if rootless { format!("/{path}") } else { relative(path) })
     } else {
         return Err(unusable(&text, "names another scheme and no host"));
     };

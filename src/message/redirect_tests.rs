@@ -40,9 +40,10 @@ fn locations_are_joined_and_repaired() {
         (b"///evil.test/x", "http://127.0.0.1:81/evil.test/x#top"),
         (b"////evil.test/x", "http://127.0.0.1:81//evil.test/x#top"),
         (b"/%2e%2e//evil.test", "http://127.0.0.1:81//evil.test#top"),
-        (b"http:evil.test", "http://127.0.0.1:81/b/evil.test#top"),
+        (b"http:evil.test", "http://127.0.0.1:81/evil.test#top"),
         (b"http:/evil.test", "http://127.0.0.1:81/evil.test#top"),
-        (b"http:a:b@evil.test", "http://127.0.0.1:81/b/a:b@evil.test#top"),
+        (b"http:a:b@evil.test", "http://127.0.0.1:81/a:b@evil.test#top"),
+        (b"1:b@evil.test", "http://127.0.0.1:81/b/1:b@evil.test#top"),
         (b"http://u:p@other.test/?#", "http://other.test/#top"),
         (b"HTTPS://B\xc3\xbccher.example", "https://xn--bcher-kva.example/#top"),
     ] {
