@@ -49,10 +49,10 @@ impl Dialer {
         let socket = Socket::new(Domain::for_address(target), Type::STREAM, None)?;
         let count = self.exits.len().max(1) as u64;
         let turn = usize::try_from(number.saturating_sub(1) % count).unwrap_or(0);
-        if let Some(exit) = self.exits.get(turn) {
-            if exit.is_ipv4() == target.is_ipv4() {
-                socket.bind(&SockAddr::from(SocketAddr::new(*exit, 0)))?;
-            }
+        if let Some(exit) = self.exits.get(turn)
+            && exit.is_ipv4() == target.is_ipv4()
+        {
+            socket.bind(&SockAddr::from(SocketAddr::new(*exit, 0)))?;
         }
         socket.connect_timeout(&SockAddr::from(target), CONNECT)?;
         let stream = TcpStream::from(socket);

@@ -20,9 +20,9 @@ use super::channel::{Channel, Framing, reset};
 use super::dial::Dialer;
 use super::origin::Desk;
 use super::play::{Cast, play};
-use super::received::{Received, has_token, latin1, origin_form, split_authority};
+use super::received::{Received, has_token, latin1, origin_form};
 use super::relay::relay;
-use super::script::{Reply, Script};
+use super::script::{Reply, Script, Step};
 use super::server::{Counts, Incoming, Log, Server, Setup, Shared, Ticket};
 use super::tls::{Ca, Holds, Issued};
 use crate::error::Error;
@@ -283,6 +283,9 @@ struct Upstream {
     _ticket: Ticket,
 }
 
+/// A connection to a target within reach of the stop.
+type Way = (Arc<TcpStream>, Ticket);
+
 struct Office {
     desk: Desk,
     handler: Handler,
@@ -304,8 +307,9 @@ impl Office {
             read?;
             let kind = if connect { &self.tally.connects } else { &self.tally.forwards };
             kind.fetch_add(1, Ordering::Relaxed);
+            let mut way = None;
             let script = match (self.handler)(&request) {
-                Some(script) => script,
+                Some(script) => self.reachable(script, &request),
                 None if !self.admits(&request) => {
                     self.tally.unauthorized.fetch_add(1, Ordering::Relaxed);
                     Reply::new(407)
@@ -314,18 +318,23 @@ impl Office {
                         .into()
                 }
                 None if connect => {
-                    Script::send("HTTP/1.1 200 Connection established\r\n\r\n").tunnel()
+                    way = self.find(&request).and_then(|at| self.dial(at, incoming).ok());
+                    match &way {
+                        Some(_) => {
+                            Script::send("HTTP/1.1 200 Connection established\r\n\r\n").tunnel()
+                        }
+                        None => bad_gateway(&request).into(),
+                    }
                 }
                 None => match self.forward(&request, incoming, &mut channel, &mut upstream)? {
                     true => continue,
                     false => return channel.finish(),
                 },
             };
-            let script = self.reachable(script, &request);
             let keep = request.keeps_alive();
+            let target = self.find(&request);
+            let mut cast = ProxyCast { office: self, incoming, seen: &mut seen, target, way };
             let next = Some(request);
-            let mut cast = ProxyCast { office: self, incoming, seen: &mut seen, target: None };
-            cast.aim(next.as_ref());
             match play(&script, channel, &self.desk.shared, next, None, &mut cast)? {
                 Some(open) if keep => channel = open,
                 Some(open) => return open.finish(),
@@ -333,6 +342,12 @@ impl Office {
             }
         }
         Ok(())
+    }
+
+    /// Where the target of a request is.
+    fn find(&self, request: &Received) -> Option<SocketAddr> {
+        let port = if request.method == "CONNECT" { 443 } else { 80 };
+        self.dialer.find(request.host(), request.port().unwrap_or(port))
     }
 
     fn admits(&self, request: &Received) -> bool {
@@ -344,19 +359,14 @@ impl Office {
 
     /// Exchanges a script that would open a way to nowhere for a refusal.
     fn reachable(&self, script: Script, request: &Received) -> Script {
-        let tunnels = script.steps().contains(&super::Step::Tunnel);
-        let port = request.port().unwrap_or(443);
-        if tunnels && self.dialer.find(request.host(), port).is_none() {
-            return unreachable(request);
+        let tunnels = script.steps().contains(&Step::Tunnel);
+        match self.find(request) {
+            None if tunnels => bad_gateway(request).into(),
+            _ => script,
         }
-        script
     }
 
-    fn dial(
-        &self,
-        address: SocketAddr,
-        incoming: &Incoming,
-    ) -> io::Result<(Arc<TcpStream>, Ticket)> {
+    fn dial(&self, address: SocketAddr, incoming: &Incoming) -> io::Result<Way> {
         let stream = self.dialer.connect(address, incoming.number)?;
         self.tally.dialed.fetch_add(1, Ordering::Relaxed);
         let ticket = self.desk.shared.watch(&stream).ok_or(io::ErrorKind::ConnectionAborted)?;
@@ -371,10 +381,7 @@ impl Office {
         client: &mut Channel,
         kept: &mut Option<Upstream>,
     ) -> io::Result<bool> {
-        let (host, port) = split_authority(request.authority());
-        let Some(address) = self.dialer.find(host, port.unwrap_or(80)) else {
-            return self.refuse(request, client);
-        };
+        let Some(address) = self.find(request) else { return self.refuse(request, client) };
         let message = self.message(request);
         let mut reused = kept.take().filter(|upstream| upstream.address == address);
         loop {
@@ -458,15 +465,8 @@ struct ProxyCast<'a> {
     incoming: &'a Incoming,
     seen: &'a mut u64,
     target: Option<SocketAddr>,
-}
-
-impl ProxyCast<'_> {
-    fn aim(&mut self, request: Option<&Received>) {
-        self.target = request.and_then(|request| {
-            let port = request.port().unwrap_or(443);
-            self.office.dialer.find(request.host(), port)
-        });
-    }
+    /// The connection to the target, where the proxy made it before it answered.
+    way: Option<Way>,
 }
 
 impl Cast for ProxyCast<'_> {
@@ -476,16 +476,18 @@ impl Cast for ProxyCast<'_> {
         let Some(mut request) = next else { return Ok(None) };
         let read = desk.body(channel, &mut request);
         desk.note(&request);
-        self.aim(Some(&request));
+        self.target = self.office.find(&request);
         read.map(|()| Some(request))
     }
 
     fn tunnel(&mut self, channel: &mut Channel) -> io::Result<()> {
-        let Some(target) = self.target else { return Ok(()) };
         let tally = &self.office.tally;
-        // A target that refuses is found out after the tunnel was promised, as with every proxy
-        // that answers first: the client sees its connection end.
-        let (stream, _ticket) = self.office.dial(target, self.incoming)?;
+        // A script promises before it dials, so a target that refuses ends the connection then.
+        let (stream, _ticket) = match (self.way.take(), self.target) {
+            (Some(way), _) => way,
+            (None, Some(target)) => self.office.dial(target, self.incoming)?,
+            (None, None) => return Ok(()),
+        };
         tally.tunnels.fetch_add(1, Ordering::Relaxed);
         relay(channel, &stream, &tally.tunnelled_bytes)
     }
@@ -560,8 +562,4 @@ fn response_framing(request: &Received, head: &[u8]) -> (u16, Option<Framing>, b
 fn bad_gateway(request: &Received) -> Reply {
     let host = request.host();
     Reply::new(502).header("X-Lab-Error", "unreachable").body(format!("{host} is not reachable\n"))
-}
-
-fn unreachable(request: &Received) -> Script {
-    bad_gateway(request).into()
 }

@@ -207,10 +207,10 @@ impl SocksProxyBuilder {
         };
         let server = Server::start("socks-proxy", &setup, shared, move |incoming| {
             // A connection that breaks ends its thread and nothing else.
-            if let Err(error) = office.serve(&incoming) {
-                if error.kind() == io::ErrorKind::InvalidData {
-                    office.shared.count_malformed();
-                }
+            if let Err(error) = office.serve(&incoming)
+                && error.kind() == io::ErrorKind::InvalidData
+            {
+                office.shared.count_malformed();
             }
         })?;
         Ok(SocksProxy { server, log, tally })
