@@ -2,13 +2,12 @@
 
 use super::WorkerPool;
 use super::dispatch::{Core, Plan, Rule};
-use super::limits::{Limits, burst};
+use super::limits::{Limits, Slots, burst};
 use super::scheduler::Scheduler;
 use super::stop::{Control, Hook, StopReason};
 use super::task::Finished;
 use super::worker::MakeContext;
 use crate::error::{Error, ErrorKind};
-use crate::policy::RateLimit;
 use crate::session::SessionBuilder;
 use crate::time::{Clock, SystemClock};
 use std::fmt;
@@ -244,13 +243,13 @@ fn check_count(what: &str, given: usize, most: usize) -> Result<(), Error> {
     Err(Error::config(format!("{what} is {given}; give a number from 1 to {most}")))
 }
 
-fn checked_rate(what: &str, given: Option<f64>) -> Result<Option<RateLimit>, Error> {
+fn checked_rate(what: &str, given: Option<f64>) -> Result<Option<Slots>, Error> {
     let Some(per_second) = given else { return Ok(None) };
     if per_second.is_finite()
         && per_second > 0.0
-        && let Some(limit) = RateLimit::new(per_second, burst(per_second))
+        && let Some(slots) = Slots::new(per_second, burst(per_second))
     {
-        return Ok(Some(limit));
+        return Ok(Some(slots));
     }
     Err(Error::config(format!(
         "{what} is {per_second} a second, which is no rate; give a number above 0, or leave it out"

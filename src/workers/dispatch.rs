@@ -380,3 +380,7 @@ pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> &str {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")
 }
+
+#[cfg(test)]
+#[path = "dispatch_tests.rs"]
+mod tests;

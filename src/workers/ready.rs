@@ -10,9 +10,8 @@
 //! Jobs whose URL names no host share a queue without limits: they fail in their first step.
 
 use super::delay::{DelayHeap, Timer};
-use super::limits::{Limits, Slots};
+use super::limits::{Limits, Slot, Slots};
 use super::scheduler::{JobId, Sleeper};
-use crate::policy::RateLimit;
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ pub(crate) struct Ready {
     due: VecDeque<Option<Arc<str>>>,
     fresh: VecDeque<Option<Arc<str>>>,
     per_host: Option<NonZeroUsize>,
-    host_rate: Option<RateLimit>,
+    host_rate: Option<Slots>,
     len: usize,
 }
 
@@ -44,7 +43,10 @@ struct Host {
     fresh: Queue,
     flying: usize,
     slots: Option<Slots>,
+    /// Its next slot is not free yet.
     held: Option<Timer>,
+    /// It has nothing to do, but its slots are still to be remembered.
+    lingers: bool,
 }
 
 #[derive(Debug, Default)]
@@ -104,10 +106,10 @@ impl Ready {
     pub(crate) fn push(&mut self, host: &Option<Arc<str>>, job: JobId, class: Class) {
         let limited = host.is_some();
         let rate = &self.host_rate;
-        let entry = self.hosts.entry(host.clone()).or_insert_with(|| Host {
-            slots: rate.clone().filter(|_| limited).map(Slots::new),
-            ..Host::default()
-        });
+        let entry = self
+            .hosts
+            .entry(host.clone())
+            .or_insert_with(|| Host { slots: rate.clone().filter(|_| limited), ..Host::default() });
         entry.queue(class).jobs.push_back(job);
         self.len += 1;
         self.take_turns(host);
@@ -144,34 +146,32 @@ impl Ready {
     }
 
     /// Takes the job that [`front`](Self::front) found, and the slot of its host.
-    pub(crate) fn take(&mut self, class: Class, now: Instant) -> Option<JobId> {
+    pub(crate) fn take(&mut self, class: Class, now: Instant) -> Option<(JobId, Option<Slot>)> {
         let key = self.ring(class).pop_front()?;
         let host = self.hosts.get_mut(&key)?;
         let queue = host.queue(class);
         queue.in_ring = false;
         let job = queue.jobs.pop_front()?;
         host.flying += 1;
-        if let Some(slots) = &mut host.slots {
-            // `front` looked at the same instant.
-            let _ = slots.take(now);
-        }
+        // `front` looked at the same instant, so there is one.
+        let slot = host.slots.as_mut().and_then(|slots| slots.take(now).ok());
         self.len -= 1;
         self.take_turns(&key);
-        Some(job)
+        Some((job, slot))
     }
 
-    /// Notes that the attempt to this host has ended; without an attempt, its slot is given back.
+    /// Notes that the step to this host has ended, and takes the slot that it left unused.
     pub(crate) fn landed(
         &mut self,
         key: &Option<Arc<str>>,
-        attempted: bool,
+        unused: Option<Slot>,
         now: Instant,
         heap: &mut DelayHeap<Sleeper>,
     ) {
         if let Some(host) = self.hosts.get_mut(key) {
             host.flying = host.flying.saturating_sub(1);
-            if let (false, Some(slots)) = (attempted, &mut host.slots) {
-                slots.give_back(now);
+            if let (Some(slot), Some(slots)) = (unused, &mut host.slots) {
+                slots.give_back(slot);
                 if let Some(timer) = host.held.take() {
                     heap.cancel(timer);
                 }
@@ -192,6 +192,19 @@ impl Ready {
             host.held = None;
         }
         self.take_turns(key);
+        self.forget_if_idle(key, now, heap);
+    }
+
+    /// Forgets a host whose slots need not be remembered any longer, unless it is back at work.
+    pub(crate) fn forget(
+        &mut self,
+        key: &Option<Arc<str>>,
+        now: Instant,
+        heap: &mut DelayHeap<Sleeper>,
+    ) {
+        if let Some(host) = self.hosts.get_mut(key) {
+            host.lingers = false;
+        }
         self.forget_if_idle(key, now, heap);
     }
 
@@ -270,11 +283,12 @@ impl Ready {
     ) {
         let Some(host) = self.hosts.get_mut(key) else { return };
         let idle = host.flying == 0 && host.due.is_idle() && host.fresh.is_idle();
-        if !idle || host.held.is_some() {
+        if !idle || host.held.is_some() || host.lingers {
             return;
         }
-        if let Some(Err(until)) = host.slots.as_ref().map(|slots| slots.look(now)) {
-            host.held = Some(heap.set(until, Sleeper::Host(key.clone())));
+        if let Some(until) = host.slots.as_ref().and_then(|slots| slots.matters_until(now)) {
+            host.lingers = true;
+            heap.set(until, Sleeper::Memory(key.clone()));
             return;
         }
         self.hosts.remove(key);

@@ -15,7 +15,7 @@
 //!   [`done`](Scheduler::done), exactly once.
 
 use super::delay::{DelayHeap, Timer};
-use super::limits::{Limits, Slots};
+use super::limits::{Limits, Slot, Slots};
 use super::ready::{Class, Ready};
 use super::stats::{ByReason, Gauges};
 use crate::error::WaitReason;
@@ -57,7 +57,9 @@ pub(crate) enum Sleeper {
     Job(JobId),
     /// A host whose next slot is not free yet.
     Host(Option<Arc<str>>),
-    /// The whole run, for the same reason.
+    /// The memory of a host that has nothing to do.
+    Memory(Option<Arc<str>>),
+    /// The whole run, for its next slot.
     Run,
 }
 
@@ -91,7 +93,15 @@ enum Place<J> {
     /// With a worker. When it was given up meanwhile, a further wait is not begun.
     Flying {
         given_up: bool,
+        slots: TakenSlots,
     },
+}
+
+/// The slots that a flying job took, of the run and of its host.
+#[derive(Debug, Clone, Copy, Default)]
+struct TakenSlots {
+    run: Option<Slot>,
+    host: Option<Slot>,
 }
 
 impl<J> Scheduler<J> {
@@ -101,7 +111,7 @@ impl<J> Scheduler<J> {
             jobs: HashMap::new(),
             ready: Ready::new(limits),
             heap: DelayHeap::new(),
-            rate: limits.rate.clone().map(Slots::new),
+            rate: limits.rate.clone(),
             gate: None,
             capacity,
             flying: 0,
@@ -156,7 +166,7 @@ impl<J> Scheduler<J> {
     /// The owner of the job gives it up. One that flies finishes its attempt.
     pub(crate) fn cancel(&mut self, id: JobId, now: Instant) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
-        if let Place::Flying { given_up } = &mut entry.place {
+        if let Place::Flying { given_up, .. } = &mut entry.place {
             *given_up = true;
             return;
         }
@@ -187,14 +197,18 @@ impl<J> Scheduler<J> {
         self.fire(now);
         while self.flying < self.capacity && self.gate.is_none() {
             let class = self.ready.front(now, &mut self.heap)?;
-            if let Some(Err(until)) = self.rate.as_mut().map(|rate| rate.take(now)) {
-                self.gate = Some(self.heap.set(until, Sleeper::Run));
-                return None;
-            }
-            let id = self.ready.take(class, now)?;
+            let run = match self.rate.as_mut().map(|rate| rate.take(now)).transpose() {
+                Ok(slot) => slot,
+                Err(until) => {
+                    self.gate = Some(self.heap.set(until, Sleeper::Run));
+                    return None;
+                }
+            };
+            let (id, host) = self.ready.take(class, now)?;
             let Some(entry) = self.jobs.get_mut(&id) else { continue };
             self.flying += 1;
-            let place = std::mem::replace(&mut entry.place, Place::Flying { given_up: false });
+            let flying = Place::Flying { given_up: false, slots: TakenSlots { run, host } };
+            let place = std::mem::replace(&mut entry.place, flying);
             if let Place::Ready(job) = place {
                 return Some(Action::Step(job));
             }
@@ -228,6 +242,7 @@ impl<J> Scheduler<J> {
             match sleeper {
                 Sleeper::Run => self.gate = None,
                 Sleeper::Host(host) => self.ready.wake(&host, now, &mut self.heap),
+                Sleeper::Memory(host) => self.ready.forget(&host, now, &mut self.heap),
                 Sleeper::Job(id) => self.wake_job(id),
             }
         }
@@ -245,16 +260,21 @@ impl<J> Scheduler<J> {
 
     /// Takes a job from its worker: its lane, and whether it was given up meanwhile.
     fn land(&mut self, id: JobId, attempted: bool, now: Instant) -> Option<(LaneId, bool)> {
-        let entry = self.jobs.remove(&id)?;
+        let Entry { lane, host, place } = self.jobs.remove(&id)?;
+        let Place::Flying { given_up, slots } = place else {
+            debug_assert!(false, "{id:?} lands, but never flew");
+            return None;
+        };
         self.flying = self.flying.saturating_sub(1);
-        self.ready.landed(&entry.host, attempted, now, &mut self.heap);
-        if let (false, Some(rate)) = (attempted, &mut self.rate) {
-            rate.give_back(now);
+        let unused = if attempted { TakenSlots::default() } else { slots };
+        self.ready.landed(&host, unused.host, now, &mut self.heap);
+        if let (Some(slot), Some(rate)) = (unused.run, &mut self.rate) {
+            rate.give_back(slot);
             if let Some(timer) = self.gate.take() {
                 self.heap.cancel(timer);
             }
         }
-        Some((entry.lane, matches!(entry.place, Place::Flying { given_up: true })))
+        Some((lane, given_up))
     }
 
     fn end(&mut self, place: Place<J>, ending: Ending) {
@@ -277,7 +297,7 @@ impl<J> Scheduler<J> {
             }
             match &mut entry.place {
                 // A stop ends a flying job by `stopped`; this flag is for its owner's wish.
-                Place::Flying { given_up } => *given_up |= ending == Ending::Cancelled,
+                Place::Flying { given_up, .. } => *given_up |= ending == Ending::Cancelled,
                 Place::Ready(_) | Place::Waiting(..) => leaving.push(*id),
             }
         }
