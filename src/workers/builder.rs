@@ -33,7 +33,7 @@ pub struct WorkerPoolBuilder {
     stack_bytes: usize,
     name: String,
     stop_on: Vec<ErrorKind>,
-    stop_when: Option<Arc<dyn Fn(&Finished) -> Option<StopReason> + Send + Sync>>,
+    stop_when: Option<Arc<dyn Rule<Finished>>>,
     on_abort: Option<Arc<dyn Fn() + Send + Sync>>,
     clock: Arc<dyn Clock>,
 }
@@ -221,7 +221,7 @@ impl WorkerPoolBuilder {
             per_host,
         };
         // A recipe that cannot work fails here rather than in every job.
-        drop(session.build()?);
+        session.build().map(drop)?;
         let core = Core::start(Plan {
             workers,
             scheduler: Scheduler::new(workers, &limits),
@@ -259,19 +259,19 @@ fn checked_rate(what: &str, given: Option<f64>) -> Result<Option<Slots>, Error> 
 /// The rule of the kinds, then the user's.
 fn rule(
     stop_on: Vec<ErrorKind>,
-    stop_when: Option<Arc<dyn Fn(&Finished) -> Option<StopReason> + Send + Sync>>,
-) -> Option<Rule<Finished>> {
+    stop_when: Option<Arc<dyn Rule<Finished>>>,
+) -> Option<Arc<dyn Rule<Finished>>> {
     if stop_on.is_empty() && stop_when.is_none() {
         return None;
     }
-    Some(Rule(Box::new(move |finished| {
+    Some(Arc::new(move |finished: &Finished| {
         if let Err(error) = &finished.result
             && stop_on.contains(&error.kind())
         {
             return Some(StopReason::failure(error));
         }
         stop_when.as_ref().and_then(|rule| rule(finished))
-    })))
+    }))
 }
 
 impl fmt::Debug for WorkerPoolBuilder {

@@ -103,13 +103,13 @@ pub(crate) struct Reply<O> {
 
 impl<T: Task> Job<T> {
     /// Ends it with the outcome of its own step: the stop rule is asked.
-    pub(crate) fn finish(mut self: Box<Self>, output: T::Output) {
+    pub(crate) fn finish(mut self, output: T::Output) {
         self.shared.ask_rule(&output);
         self.answer(output);
     }
 
     /// Ends it from outside.
-    pub(crate) fn fail(mut self: Box<Self>, failure: Failure) {
+    pub(crate) fn fail(mut self, failure: Failure) {
         let output = self.task.fail(failure, self.shared.clock.now());
         self.answer(output);
     }
@@ -165,8 +165,10 @@ pub(crate) enum Event<T: Task> {
     Tick,
 }
 
-/// The rule that stops a run by a result.
-pub(crate) struct Rule<O>(pub(crate) Box<dyn Fn(&O) -> Option<StopReason> + Send + Sync>);
+/// A rule that stops a run by a result.
+pub(crate) trait Rule<O>: Fn(&O) -> Option<StopReason> + Send + Sync {}
+
+impl<O, F: Fn(&O) -> Option<StopReason> + Send + Sync> Rule<O> for F {}
 
 /// What all threads of a pool share.
 pub(crate) struct Shared<T: Task> {
@@ -174,7 +176,7 @@ pub(crate) struct Shared<T: Task> {
     pub(crate) counters: Counters,
     pub(crate) clock: Arc<dyn Clock>,
     events: Sender<Event<T>>,
-    rule: Option<Rule<T::Output>>,
+    rule: Option<Arc<dyn Rule<T::Output>>>,
     next_job: AtomicU64,
     next_lane: AtomicU64,
 }
@@ -200,7 +202,7 @@ impl<T: Task> Shared<T> {
     }
 
     fn ask_rule(&self, output: &T::Output) {
-        let Some(Rule(rule)) = &self.rule else { return };
+        let Some(rule) = &self.rule else { return };
         match catch_unwind(AssertUnwindSafe(|| rule(output))) {
             Ok(Some(reason)) => self.stop(Stage::Closing, reason),
             Ok(None) => {}
@@ -229,7 +231,7 @@ pub(crate) struct Plan<T: Task> {
     pub(crate) name: String,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) context: worker::MakeContext<T>,
-    pub(crate) rule: Option<Rule<T::Output>>,
+    pub(crate) rule: Option<Arc<dyn Rule<T::Output>>>,
     pub(crate) control: Control,
 }
 
@@ -271,7 +273,7 @@ impl<T: Task> Core<T> {
             )
         };
         let owner = Arc::clone(&shared);
-        let body = move || schedule(&owner, scheduler, &inbox, queue);
+        let body = move || schedule(&owner, scheduler, &inbox, &queue);
         core.threads.push(spawn(format!("{name}-scheduler"), Box::new(body))?);
         let context = Arc::new(context);
         for number in 0..workers {
@@ -318,7 +320,7 @@ fn schedule<T: Task>(
     shared: &Shared<T>,
     mut scheduler: Scheduler<Box<Job<T>>>,
     inbox: &Receiver<Event<T>>,
-    queue: Sender<Box<Job<T>>>,
+    queue: &Sender<Box<Job<T>>>,
 ) {
     let mut actions = Vec::new();
     let mut quitting = false;

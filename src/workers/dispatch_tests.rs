@@ -96,7 +96,7 @@ struct Setup {
     workers: usize,
     clock: Arc<dyn Clock>,
     context: worker::MakeContext<Fake>,
-    rule: Option<Rule<(u64, How)>>,
+    rule: Option<Arc<dyn Rule<(u64, How)>>>,
     hook: Option<Hook>,
 }
 
@@ -273,9 +273,9 @@ fn a_stop_while_everything_waits_ends_everything() {
         }
         let stopper = Stopper::new(Arc::clone(&core.shared));
         if abort {
-            stopper.abort()
+            stopper.abort();
         } else {
-            stopper.close()
+            stopper.close();
         }
         assert_eq!(input.reserve(), Err(Refusal::Stopped));
         drop(input);
@@ -466,10 +466,10 @@ fn a_worker_without_a_context_says_so_and_tries_again() {
 
 #[test]
 fn a_rule_stops_the_run_before_its_result_is_seen() {
-    let rule = Rule(Box::new(|(_, how): &(u64, How)| {
+    let rule = |(_, how): &(u64, How)| {
         (*how == How::Failed).then(|| StopReason::rule("407 from the only proxy"))
-    }));
-    let core = Setup { rule: Some(rule), ..Setup::new(4) }.start();
+    };
+    let core = Setup { rule: Some(Arc::new(rule)), ..Setup::new(4) }.start();
     let (input, output) = lane(&core.shared, 1000);
     let stepped = Arc::new(AtomicUsize::new(0));
     for name in 0..1000 {
@@ -500,8 +500,8 @@ fn a_rule_stops_the_run_before_its_result_is_seen() {
 
 #[test]
 fn a_rule_that_panics_stops_nothing() {
-    let rule = Rule(Box::new(|_: &(u64, How)| panic!("a bad rule")));
-    let core = Setup { rule: Some(rule), ..Setup::new(2) }.start();
+    let rule = |_: &(u64, How)| panic!("a bad rule");
+    let core = Setup { rule: Some(Arc::new(rule)), ..Setup::new(2) }.start();
     let (input, output) = lane(&core.shared, 100);
     for name in 0..100 {
         feed(&input, Fake::done(name));

@@ -150,8 +150,9 @@ impl WorkerPool {
     /// Feeds `jobs` from a thread of its own while `take` takes the results on this one.
     ///
     /// For input that blocks. Where `take` returns before the end, feeding ends with the next
-    /// item, and the call waits until the input has given that one. A panic of the input goes on
-    /// in the caller, after `take` has returned.
+    /// item, and the call waits until the input has given that one. The same holds after a stop:
+    /// an input that may block for long should end by itself then. A panic of the input goes on in
+    /// the caller, after `take` has returned.
     pub fn run_scoped<I, R>(&self, jobs: I, take: impl FnOnce(Results) -> R) -> R
     where
         I: IntoIterator + Send,
@@ -283,3 +284,7 @@ impl WorkerPool {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

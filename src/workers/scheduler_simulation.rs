@@ -5,7 +5,7 @@ use super::{Action, Ending, JobId, LaneId, Scheduler, Wish, host, ms, start};
 use crate::error::WaitReason;
 use crate::rng::Rng;
 use crate::workers::limits::{Limits, Slots};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,6 @@ enum State {
     Fresh,
     Flying { began: Instant, lands: Instant },
     Waiting { until: Instant },
-    Ended,
 }
 
 #[derive(Debug, Clone)]
@@ -23,7 +22,6 @@ struct Known {
     host: String,
     lane: u64,
     state: State,
-    stepped: bool,
     given_up: bool,
 }
 
@@ -37,9 +35,10 @@ struct World {
     host_rate: Option<f64>,
     permits: usize,
     scheduler: Scheduler<u64>,
+    /// Those that have not ended.
     jobs: BTreeMap<u64, Known>,
     to_feed: u64,
-    ended: usize,
+    ended: BTreeSet<u64>,
     untaken: usize,
     stopped: bool,
     attempts: Vec<(Instant, String)>,
@@ -73,7 +72,7 @@ impl World {
             scheduler: Scheduler::new(capacity, &limits),
             jobs: BTreeMap::new(),
             to_feed: 40 + rng.below(160) as u64,
-            ended: 0,
+            ended: BTreeSet::new(),
             untaken: 0,
             stopped: false,
             attempts: Vec::new(),
@@ -85,7 +84,7 @@ impl World {
     fn run(mut self) -> Self {
         let total = self.to_feed;
         let mut turns = 0;
-        while self.ended < total as usize || self.untaken > 0 {
+        while self.ended.len() < total as usize || self.untaken > 0 {
             turns += 1;
             assert!(turns < 200_000, "seed {}: no end in sight", self.seed);
             self.feed(total);
@@ -101,7 +100,7 @@ impl World {
     }
 
     fn held(&self) -> usize {
-        self.jobs.values().filter(|job| job.state != State::Ended).count() + self.untaken
+        self.jobs.len() + self.untaken
     }
 
     fn feed(&mut self, total: u64) {
@@ -112,8 +111,7 @@ impl World {
             let name = if self.rng.below(20) == 0 { String::new() } else { name };
             let lane = self.rng.below(2) as u64;
             self.scheduler.feed(JobId(id), LaneId(lane), host(&name), id);
-            let known =
-                Known { host: name, lane, state: State::Fresh, stepped: false, given_up: false };
+            let known = Known { host: name, lane, state: State::Fresh, given_up: false };
             self.jobs.insert(id, known);
             self.most_held = self.most_held.max(self.held());
         }
@@ -134,7 +132,8 @@ impl World {
                 }
             }
             10..60 if !self.jobs.is_empty() => {
-                let id = self.rng.below(self.jobs.len()) as u64;
+                let place = self.rng.below(self.jobs.len());
+                let id = *self.jobs.keys().nth(place).expect("one of them");
                 self.scheduler.cancel(JobId(id), self.now);
                 self.jobs.get_mut(&id).expect("fed").given_up = true;
             }
@@ -173,7 +172,7 @@ impl World {
                 "seed {seed}: fresh {id} before a due one"
             ),
             State::Waiting { until } => assert!(until <= self.now, "seed {seed}: {id} early"),
-            ref other => panic!("seed {seed}: {id} stepped while {other:?}"),
+            State::Flying { .. } => panic!("seed {seed}: {id} stepped while it flies"),
         }
         assert!(self.flying().count() < self.capacity, "seed {seed}");
         if let Some(limit) = self.per_host.filter(|_| !job.host.is_empty()) {
@@ -182,7 +181,6 @@ impl World {
         }
         let lands = self.now + ms(self.rng.below(40) as u64);
         let job = self.jobs.get_mut(&id).expect("fed");
-        job.stepped = true;
         job.state = State::Flying { began: self.now, lands };
     }
 
@@ -247,15 +245,13 @@ impl World {
     }
 
     fn end(&mut self, id: u64) {
-        let job = self.jobs.get_mut(&id).expect("fed");
-        assert_ne!(job.state, State::Ended, "seed {}: {id} ended twice", self.seed);
-        job.state = State::Ended;
-        self.ended += 1;
+        assert!(self.jobs.remove(&id).is_some(), "seed {}: {id} ended twice", self.seed);
+        assert!(self.ended.insert(id), "seed {}: {id} came back", self.seed);
         self.untaken += 1;
     }
 
     fn settle(&mut self, total: u64) {
-        assert_eq!(self.ended, total as usize);
+        assert_eq!(self.ended.len(), total as usize);
         assert!(self.scheduler.is_idle(), "seed {}", self.seed);
         assert!(self.most_held <= self.permits, "seed {}", self.seed);
         assert_eq!(self.scheduler.gauges(), super::Gauges::default(), "seed {}", self.seed);
@@ -322,12 +318,12 @@ impl World {
 #[test]
 fn every_promise_holds_over_many_seeds() {
     let (mut stopped, mut ran_through) = (0, 0);
-    for seed in 0..800 {
+    for seed in 0..400 {
         let world = World::new(seed).run();
         if world.stopped { stopped += 1 } else { ran_through += 1 }
     }
     // The dice leave enough of both.
-    assert!(stopped > 50 && ran_through > 200, "{stopped} {ran_through}");
+    assert!(stopped > 25 && ran_through > 100, "{stopped} {ran_through}");
 }
 
 #[test]
