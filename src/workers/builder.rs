@@ -1,0 +1,290 @@
+//! The settings of a pool, checked before a thread is started.
+
+use super::WorkerPool;
+use super::dispatch::{Core, Plan, Rule};
+use super::limits::{Limits, Slots, burst};
+use super::scheduler::Scheduler;
+use super::stop::{Control, Hook, StopReason};
+use super::task::Finished;
+use super::worker::MakeContext;
+use crate::error::{Error, ErrorKind};
+use crate::session::SessionBuilder;
+use crate::time::{Clock, SystemClock};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// More threads than this are a mistake rather than a wish.
+const MOST_WORKERS: usize = 10_000;
+
+/// Below this a TLS handshake or a decoder may not fit.
+const LEAST_STACK: usize = 64 * 1024;
+
+/// Builds a [`WorkerPool`].
+#[derive(Clone)]
+#[must_use]
+pub struct WorkerPoolBuilder {
+    session: SessionBuilder,
+    workers: usize,
+    per_host: Option<usize>,
+    rate: Option<f64>,
+    host_rate: Option<f64>,
+    permits: Option<usize>,
+    stack_bytes: usize,
+    name: String,
+    stop_on: Vec<ErrorKind>,
+    stop_when: Option<Arc<dyn Rule<Finished>>>,
+    on_abort: Option<Arc<dyn Fn() + Send + Sync>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl WorkerPoolBuilder {
+    pub(crate) fn new(session: SessionBuilder) -> Self {
+        Self {
+            session,
+            workers: 8,
+            per_host: None,
+            rate: None,
+            host_rate: None,
+            permits: None,
+            stack_bytes: if cfg!(debug_assertions) { 512 * 1024 } else { 256 * 1024 },
+            name: "longhaul".to_owned(),
+            stop_on: vec![ErrorKind::ProxyAuth, ErrorKind::ExitLeak],
+            stop_when: None,
+            on_abort: None,
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// How many threads, and so how many attempts at once.
+    ///
+    /// # Defaults
+    /// 8.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// At most so many attempts at once to one host. Others go on meanwhile.
+    ///
+    /// # Defaults
+    /// Unlimited.
+    pub fn per_host(mut self, attempts: usize) -> Self {
+        self.per_host = Some(attempts);
+        self
+    }
+
+    /// At most so many attempts per second over all hosts, retries included.
+    ///
+    /// Attempts are spaced evenly, in groups of what falls into 10 ms. A redirect that is followed
+    /// at once belongs to its attempt.
+    ///
+    /// # Defaults
+    /// Unlimited.
+    pub fn rate(mut self, per_second: f64) -> Self {
+        self.rate = Some(per_second);
+        self
+    }
+
+    /// At most so many attempts per second to one host, retries included. Others go on meanwhile.
+    ///
+    /// # Defaults
+    /// Unlimited.
+    pub fn host_rate(mut self, per_second: f64) -> Self {
+        self.host_rate = Some(per_second);
+        self
+    }
+
+    /// How many jobs of one run are held at most between the pulling of their input and the taking
+    /// of their result.
+    ///
+    /// This bounds the memory of a run over any number of URLs. Jobs that wait hold permits too,
+    /// so with few permits some dozens of URLs that were told to wait leave nothing for those that
+    /// need not: keep it well above the workers.
+    ///
+    /// # Defaults
+    /// 16 for each worker, 1024 at least.
+    pub fn permits(mut self, jobs: usize) -> Self {
+        self.permits = Some(jobs);
+        self
+    }
+
+    /// The stack of each thread.
+    ///
+    /// # Units
+    /// Bytes. It is address space; memory is used as far as the stack is touched.
+    ///
+    /// # Defaults
+    /// 256 KiB; 512 KiB where longhaul is built with debug assertions.
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes;
+        self
+    }
+
+    /// What the names of the threads begin with: `longhaul-worker-07`.
+    ///
+    /// # Defaults
+    /// `longhaul`.
+    pub fn name(mut self, prefix: impl Into<String>) -> Self {
+        self.name = prefix.into();
+        self
+    }
+
+    /// The kinds of error that close the pool as soon as one URL ends with them: what a retry does
+    /// not mend and every further request makes worse.
+    ///
+    /// # Defaults
+    /// [`ProxyAuth`](ErrorKind::ProxyAuth), with which a URL ends once no other credential is
+    /// left, and [`ExitLeak`](ErrorKind::ExitLeak). An empty list never stops.
+    pub fn stop_on(mut self, kinds: impl IntoIterator<Item = ErrorKind>) -> Self {
+        self.stop_on = kinds.into_iter().collect();
+        self
+    }
+
+    /// A rule that is shown each result before it is handed out, and closes the pool where it gives
+    /// a reason. It is asked after [`stop_on`](Self::stop_on), on the thread of a worker.
+    ///
+    /// A rule that panics gives no reason; the panic is logged and the result stays what it is.
+    ///
+    /// # Defaults
+    /// None.
+    pub fn stop_when(
+        mut self,
+        rule: impl Fn(&Finished) -> Option<StopReason> + Send + Sync + 'static,
+    ) -> Self {
+        self.stop_when = Some(Arc::new(rule));
+        self
+    }
+
+    /// What [`Stopper::abort`](super::Stopper::abort) calls, once, to cut what flies.
+    ///
+    /// # Defaults
+    /// Nothing: an attempt that flies ends by its own timeouts.
+    pub fn on_abort(mut self, cut: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_abort = Some(Arc::new(cut));
+        self
+    }
+
+    /// The clock that waits are measured by.
+    ///
+    /// # Defaults
+    /// [`SystemClock`].
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Checks the settings and starts the threads.
+    ///
+    /// # Errors
+    /// `Config` for a setting that cannot work, whatever building a session from the recipe gives,
+    /// and `Io` where the system gives no further thread.
+    pub fn build(self) -> Result<WorkerPool, Error> {
+        let Self {
+            session,
+            workers,
+            per_host,
+            rate,
+            host_rate,
+            permits,
+            stack_bytes,
+            name,
+            stop_on,
+            stop_when,
+            on_abort,
+            clock,
+        } = self;
+        check_count("workers", workers, MOST_WORKERS)?;
+        let permits = permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
+        // A permit is a slot of a channel that is laid out in advance.
+        check_count("permits", permits, 100_000_000)?;
+        if stack_bytes < LEAST_STACK {
+            return Err(Error::config(format!(
+                "stack_bytes is {stack_bytes}, which is too small for TLS; give at least {LEAST_STACK}"
+            )));
+        }
+        if name.contains('\0') {
+            return Err(Error::config("the name of the pool holds a NUL; leave it out"));
+        }
+        let per_host = match per_host.map(NonZeroUsize::new) {
+            None => None,
+            Some(Some(limit)) => Some(limit),
+            Some(None) => {
+                return Err(Error::config(
+                    "per_host is 0, with which nothing would ever be sent; give at least 1",
+                ));
+            }
+        };
+        let limits = Limits {
+            rate: checked_rate("rate", rate)?,
+            host_rate: checked_rate("host_rate", host_rate)?,
+            per_host,
+        };
+        // A recipe that cannot work fails here rather than in every job.
+        session.build().map(drop)?;
+        let core = Core::start(Plan {
+            workers,
+            scheduler: Scheduler::new(workers, &limits),
+            stack_bytes,
+            name,
+            clock,
+            context: MakeContext(Box::new(move || session.build())),
+            rule: rule(stop_on, stop_when),
+            control: Control::new(on_abort.map(Hook)),
+        })?;
+        Ok(WorkerPool::new(core, workers, permits))
+    }
+}
+
+fn check_count(what: &str, given: usize, most: usize) -> Result<(), Error> {
+    if (1..=most).contains(&given) {
+        return Ok(());
+    }
+    Err(Error::config(format!("{what} is {given}; give a number from 1 to {most}")))
+}
+
+fn checked_rate(what: &str, given: Option<f64>) -> Result<Option<Slots>, Error> {
+    let Some(per_second) = given else { return Ok(None) };
+    if per_second.is_finite()
+        && per_second > 0.0
+        && let Some(slots) = Slots::new(per_second, burst(per_second))
+    {
+        return Ok(Some(slots));
+    }
+    Err(Error::config(format!(
+        "{what} is {per_second} a second, which is no rate; give a number above 0, or leave it out"
+    )))
+}
+
+/// The rule of the kinds, then the user's.
+fn rule(
+    stop_on: Vec<ErrorKind>,
+    stop_when: Option<Arc<dyn Rule<Finished>>>,
+) -> Option<Arc<dyn Rule<Finished>>> {
+    if stop_on.is_empty() && stop_when.is_none() {
+        return None;
+    }
+    Some(Arc::new(move |finished: &Finished| {
+        if let Err(error) = &finished.result
+            && stop_on.contains(&error.kind())
+        {
+            return Some(StopReason::failure(error));
+        }
+        stop_when.as_ref().and_then(|rule| rule(finished))
+    }))
+}
+
+impl fmt::Debug for WorkerPoolBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerPoolBuilder")
+            .field("workers", &self.workers)
+            .field("per_host", &self.per_host)
+            .field("rate", &self.rate)
+            .field("host_rate", &self.host_rate)
+            .field("permits", &self.permits)
+            .field("stack_bytes", &self.stack_bytes)
+            .field("name", &self.name)
+            .field("stop_on", &self.stop_on)
+            .finish_non_exhaustive()
+    }
+}

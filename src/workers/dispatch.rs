@@ -1,0 +1,388 @@
+//! The threads around the scheduler, and what they say to each other.
+//!
+//! One thread owns the [`Scheduler`] and the heap. It alone decides; it sleeps on its channel until
+//! something is told or the next wait is due. Workers take jobs from a queue that never holds more
+//! than there are idle workers, make one step and tell the outcome. A result goes from its worker
+//! straight to whoever takes it; the scheduler hears only that a worker is free again.
+//!
+//! A [`Job`] answers exactly once, by type: it owns the sender of its answer, and a job that is
+//! dropped on whatever way (a message to a thread that is gone, a bug) answers as `Internal`.
+//!
+//! The threads are generic over a [`Task`], so that their tests need no session and no socket.
+
+use super::scheduler::{Action, Ending, JobId, LaneId, Scheduler, Wish};
+use super::stats::Counters;
+use super::stop::{Control, Stage, Stop, StopReason};
+use super::worker;
+use crate::error::{Error, ErrorKind, Fault, Phase, WaitReason};
+use crate::time::Clock;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Something that is stepped by workers until it is done.
+pub(crate) trait Task: Send + 'static {
+    /// What a worker keeps between steps, made on its own thread.
+    type Context: 'static;
+    /// What comes of it.
+    type Output: Send + 'static;
+
+    /// The host that the next attempt goes to.
+    fn host(&self) -> Option<Arc<str>>;
+    /// One attempt.
+    fn step(&mut self, context: &Self::Context, clock: &dyn Clock) -> Stepped<Self::Output>;
+    /// Ends it from outside. Called after a panic too, and must not panic itself.
+    fn fail(&mut self, failure: Failure, now: Instant) -> Self::Output;
+    /// What a failure becomes that an abort may have caused.
+    fn cut(output: Self::Output, reason: &StopReason) -> Self::Output;
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub(crate) struct Stepped<O> {
+    /// How many attempts it made; none where it only found that it has to wait.
+    pub(crate) attempts: u64,
+    pub(crate) outcome: Outcome<O>,
+}
+
+/// Where a step leaves its task.
+#[derive(Debug)]
+pub(crate) enum Outcome<O> {
+    Done(O),
+    Failed(O),
+    Wait { until: Instant, reason: WaitReason },
+}
+
+/// Why a task ends from outside.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Stopped(StopReason),
+    Cancelled,
+    /// With the words of the panic.
+    Panicked(String),
+    /// The worker could not make its context.
+    NoContext(Error),
+    /// The job was dropped on its way.
+    Lost,
+}
+
+impl Failure {
+    /// The error that the job ends with.
+    pub(crate) fn into_error(self) -> Error {
+        let internal = |message| Error::local(ErrorKind::Internal, message);
+        match self {
+            Self::Stopped(reason) => {
+                Error::local(ErrorKind::Cancelled, format!("not finished, since {reason}"))
+            }
+            Self::Cancelled => Error::local(ErrorKind::Cancelled, "given up by its owner"),
+            Self::Panicked(words) => internal(format!("a panic ended this request: {words}")),
+            Self::NoContext(error) => error,
+            Self::Lost => internal("the job was lost on its way to a worker".to_owned()),
+        }
+    }
+}
+
+/// A task on its way, with the place where its answer goes.
+pub(crate) struct Job<T: Task> {
+    pub(crate) id: JobId,
+    pub(crate) task: T,
+    reply: Option<Reply<T::Output>>,
+    shared: Arc<Shared<T>>,
+}
+
+/// Where an answer goes, and the permit that it gives back.
+pub(crate) struct Reply<O> {
+    pub(crate) to: Sender<O>,
+    /// Where the permit ends with the job rather than with the taking of its result.
+    pub(crate) permit: Option<Receiver<()>>,
+}
+
+impl<T: Task> Job<T> {
+    /// Ends it with the outcome of its own step: the stop rule is asked.
+    pub(crate) fn finish(mut self, output: T::Output) {
+        self.shared.ask_rule(&output);
+        self.answer(output);
+    }
+
+    /// Ends it from outside.
+    pub(crate) fn fail(mut self, failure: Failure) {
+        let output = self.task.fail(failure, self.shared.clock.now());
+        self.answer(output);
+    }
+
+    fn answer(&mut self, output: T::Output) {
+        if let Some(reply) = self.reply.take() {
+            self.shared.counters.count_finished();
+            // An owner who is gone wants no answer.
+            let _ = reply.to.send(output);
+            if let Some(permit) = reply.permit {
+                let _ = permit.try_recv();
+            }
+        }
+    }
+}
+
+impl<T: Task> Drop for Job<T> {
+    fn drop(&mut self) {
+        if self.reply.is_some() {
+            let failure = match self.shared.control.reason() {
+                Some(reason) => Failure::Stopped(reason),
+                None => Failure::Lost,
+            };
+            let output = self.task.fail(failure, self.shared.clock.now());
+            self.answer(output);
+        }
+    }
+}
+
+/// What the scheduler thread is told.
+pub(crate) enum Event<T: Task> {
+    Feed {
+        lane: LaneId,
+        host: Option<Arc<str>>,
+        job: Box<Job<T>>,
+    },
+    Done {
+        id: JobId,
+        attempted: bool,
+    },
+    Wait {
+        job: Box<Job<T>>,
+        wish: Wish,
+    },
+    Untouched(Box<Job<T>>),
+    Cancel(JobId),
+    CancelLane(LaneId),
+    Stop,
+    /// The pool is being dropped.
+    Quit,
+    /// A hand-moved clock was moved.
+    #[cfg(test)]
+    Tick,
+}
+
+/// A rule that stops a run by a result.
+pub(crate) trait Rule<O>: Fn(&O) -> Option<StopReason> + Send + Sync {}
+
+impl<O, F: Fn(&O) -> Option<StopReason> + Send + Sync> Rule<O> for F {}
+
+/// What all threads of a pool share.
+pub(crate) struct Shared<T: Task> {
+    pub(crate) control: Control,
+    pub(crate) counters: Counters,
+    pub(crate) clock: Arc<dyn Clock>,
+    events: Sender<Event<T>>,
+    rule: Option<Arc<dyn Rule<T::Output>>>,
+    next_job: AtomicU64,
+    next_lane: AtomicU64,
+}
+
+impl<T: Task> Shared<T> {
+    /// Tells the scheduler. A job in a message that arrives nowhere answers by being dropped.
+    pub(crate) fn tell(&self, event: Event<T>) {
+        let _ = self.events.send(event);
+    }
+
+    pub(crate) fn new_lane(&self) -> LaneId {
+        LaneId(self.next_lane.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Sends a task on its way.
+    pub(crate) fn feed(self: &Arc<Self>, lane: LaneId, task: T, reply: Reply<T::Output>) -> JobId {
+        let id = JobId(self.next_job.fetch_add(1, Ordering::Relaxed));
+        let host = task.host();
+        let job = Box::new(Job { id, task, reply: Some(reply), shared: Arc::clone(self) });
+        self.counters.fed.fetch_add(1, Ordering::Relaxed);
+        self.tell(Event::Feed { lane, host, job });
+        id
+    }
+
+    fn ask_rule(&self, output: &T::Output) {
+        let Some(rule) = &self.rule else { return };
+        match catch_unwind(AssertUnwindSafe(|| rule(output))) {
+            Ok(Some(reason)) => self.stop(Stage::Closing, reason),
+            Ok(None) => {}
+            // The result is as good as it was; only the rule is not.
+            Err(panic) => log::error!("a stop rule panicked: {}", words(&*panic)),
+        }
+    }
+}
+
+impl<T: Task> Stop for Shared<T> {
+    fn stop(&self, stage: Stage, reason: StopReason) {
+        self.control.enter(stage, reason);
+        self.tell(Event::Stop);
+    }
+
+    fn reason(&self) -> Option<StopReason> {
+        self.control.reason()
+    }
+}
+
+/// What a [`Core`] is made of.
+pub(crate) struct Plan<T: Task> {
+    pub(crate) workers: usize,
+    pub(crate) scheduler: Scheduler<Box<Job<T>>>,
+    pub(crate) stack_bytes: usize,
+    pub(crate) name: String,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) context: worker::MakeContext<T>,
+    pub(crate) rule: Option<Arc<dyn Rule<T::Output>>>,
+    pub(crate) control: Control,
+}
+
+/// The threads of a pool.
+pub(crate) struct Core<T: Task> {
+    pub(crate) shared: Arc<Shared<T>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl<T: Task> Core<T> {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// `Io` where the system gives no further thread.
+    pub(crate) fn start(plan: Plan<T>) -> Result<Self, Error> {
+        let Plan { workers, scheduler, stack_bytes, name, clock, context, rule, control } = plan;
+        let (events, inbox) = unbounded();
+        let (queue, jobs) = unbounded();
+        let shared = Arc::new(Shared {
+            control,
+            counters: Counters::default(),
+            clock,
+            events,
+            rule,
+            next_job: AtomicU64::new(0),
+            next_lane: AtomicU64::new(0),
+        });
+        // Made before the threads, so that those already started end with it where one fails.
+        let mut core = Self { shared: Arc::clone(&shared), threads: Vec::new() };
+        let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new().name(name.clone()).stack_size(stack_bytes).spawn(body).map_err(
+                |error| {
+                    let message = format!(
+                        "cannot start the thread {name} of {workers} workers: {error}; set fewer workers"
+                    );
+                    Error::new(ErrorKind::Io, Phase::Prepare, Fault::Local, message)
+                        .with_source(error)
+                },
+            )
+        };
+        let owner = Arc::clone(&shared);
+        let body = move || schedule(&owner, scheduler, &inbox, &queue);
+        core.threads.push(spawn(format!("{name}-scheduler"), Box::new(body))?);
+        let context = Arc::new(context);
+        for number in 0..workers {
+            let (shared, context, jobs) = (Arc::clone(&shared), Arc::clone(&context), jobs.clone());
+            let body = move || worker::work(&shared, &context, &jobs);
+            core.threads.push(spawn(format!("{name}-worker-{number:02}"), Box::new(body))?);
+        }
+        Ok(core)
+    }
+}
+
+impl<T: Task> Drop for Core<T> {
+    fn drop(&mut self) {
+        self.shared.control.enter(Stage::Closing, StopReason::Closed);
+        self.shared.tell(Event::Quit);
+        let own = thread::current().id();
+        for thread in self.threads.drain(..) {
+            // The last owner of a pool may be a closure that one of its own threads runs.
+            if thread.thread().id() != own && thread.join().is_err() {
+                log::error!("a thread of the worker pool panicked");
+            }
+        }
+    }
+}
+
+impl<T: Task> fmt::Debug for Core<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("threads", &self.threads.len())
+            .field("stats", &self.shared.counters.snapshot())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A wait on the channel is no longer than this, since the system's idea of a timeout and the
+/// clock may differ, as after a suspend.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// How many messages are heard before the next decision.
+const AT_ONCE: usize = 256;
+
+/// The body of the scheduler thread.
+fn schedule<T: Task>(
+    shared: &Shared<T>,
+    mut scheduler: Scheduler<Box<Job<T>>>,
+    inbox: &Receiver<Event<T>>,
+    queue: &Sender<Box<Job<T>>>,
+) {
+    let mut actions = Vec::new();
+    let mut quitting = false;
+    loop {
+        let now = shared.clock.now();
+        while let Some(action) = scheduler.poll(now) {
+            actions.push(action);
+        }
+        // Before acting, so that whoever sees an effect finds it in the numbers.
+        shared.counters.publish(&scheduler.gauges());
+        for action in actions.drain(..) {
+            match action {
+                Action::Step(job) => drop(queue.send(job)),
+                Action::End(job, Ending::Stopped) => {
+                    job.fail(Failure::Stopped(shared.control.cause()));
+                }
+                Action::End(job, Ending::Cancelled) => job.fail(Failure::Cancelled),
+            }
+        }
+        if quitting && scheduler.is_idle() {
+            return;
+        }
+        let first = match scheduler.next_wake() {
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => inbox.recv_timeout(due.saturating_duration_since(now).min(LONGEST_WAIT)),
+        };
+        let first = match first {
+            Ok(event) => event,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let now = shared.clock.now();
+        for event in std::iter::once(first).chain(inbox.try_iter().take(AT_ONCE)) {
+            quitting |= matches!(event, Event::Quit);
+            hear(&mut scheduler, event, now);
+        }
+    }
+}
+
+fn hear<T: Task>(scheduler: &mut Scheduler<Box<Job<T>>>, event: Event<T>, now: Instant) {
+    match event {
+        Event::Feed { lane, host, job } => scheduler.feed(job.id, lane, host, job),
+        Event::Done { id, attempted } => scheduler.done(id, attempted, now),
+        Event::Wait { job, wish } => scheduler.wait(job.id, job, wish, now),
+        Event::Untouched(job) => scheduler.untouched(job.id, job, now),
+        Event::Cancel(id) => scheduler.cancel(id, now),
+        Event::CancelLane(lane) => scheduler.cancel_lane(lane, now),
+        Event::Stop | Event::Quit => scheduler.stop(now),
+        #[cfg(test)]
+        Event::Tick => {}
+    }
+}
+
+/// The words of a panic, where it has any.
+pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}
+
+#[cfg(test)]
+#[path = "dispatch_tests.rs"]
+mod tests;

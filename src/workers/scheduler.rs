@@ -1,0 +1,333 @@
+//! Which job is stepped next: a state machine without thread, clock and channel.
+//!
+//! Everything that happens to a pool is told to the [`Scheduler`] as a call with the time it
+//! happened, and [`poll`](Scheduler::poll) answers what to do: give this job to a free worker, or
+//! end that one. The threads around it only carry messages, so the order of a night with a
+//! thousand hosts can be simulated in milliseconds, on the code that runs for real.
+//!
+//! What it decides:
+//! - A job whose wait has ended goes before one that was never stepped. Retries are the older
+//!   promise, and their number is bounded by their budgets, so fresh jobs are not starved.
+//! - Hosts take turns; one that is at its limit blocks nobody ([`Ready`]).
+//! - A wait is an entry in the heap. So is a limit that is hit.
+//! - After a stop no job is stepped: what flies ends with its attempt, everything else now.
+//! - Each job that is fed comes out of [`Action::End`], or is reported by
+//!   [`done`](Scheduler::done), exactly once.
+
+use super::delay::{DelayHeap, Timer};
+use super::limits::{Limits, Slot, Slots};
+use super::ready::{Class, Ready};
+use super::stats::{ByReason, Gauges};
+use crate::error::WaitReason;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Names a job within its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct JobId(pub(crate) u64);
+
+/// Names the run that a job belongs to within its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LaneId(pub(crate) u64);
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Action<J> {
+    /// Give the job to a free worker. It comes back by [`Scheduler::done`],
+    /// [`Scheduler::wait`] or [`Scheduler::untouched`].
+    Step(J),
+    /// The job ends here, without a further attempt.
+    End(J, Ending),
+}
+
+/// Why a job ends without having finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The pool was stopped.
+    Stopped,
+    /// Its owner gave it up.
+    Cancelled,
+}
+
+/// What sleeps in the heap.
+#[derive(Debug)]
+pub(crate) enum Sleeper {
+    /// A job in its wait.
+    Job(JobId),
+    /// A host whose next slot is not free yet.
+    Host(Option<Arc<str>>),
+    /// The memory of a host that has nothing to do.
+    Memory(Option<Arc<str>>),
+    /// The whole run, for its next slot.
+    Run,
+}
+
+/// The state machine; `J` is what a job carries, which is of no concern here.
+#[derive(Debug)]
+pub(crate) struct Scheduler<J> {
+    jobs: HashMap<JobId, Entry<J>>,
+    ready: Ready,
+    heap: DelayHeap<Sleeper>,
+    rate: Option<Slots>,
+    /// The wait for the next slot of `rate`, while all jobs stand behind it.
+    gate: Option<Timer>,
+    capacity: usize,
+    flying: usize,
+    waiting: ByReason,
+    ended: VecDeque<(J, Ending)>,
+    stopped: bool,
+}
+
+#[derive(Debug)]
+struct Entry<J> {
+    lane: LaneId,
+    host: Option<Arc<str>>,
+    place: Place<J>,
+}
+
+#[derive(Debug)]
+enum Place<J> {
+    Ready(J),
+    Waiting(J, Timer, WaitReason),
+    /// With a worker. When it was given up meanwhile, a further wait is not begun.
+    Flying {
+        given_up: bool,
+        slots: TakenSlots,
+    },
+}
+
+/// The slots that a flying job took, of the run and of its host.
+#[derive(Debug, Clone, Copy, Default)]
+struct TakenSlots {
+    run: Option<Slot>,
+    host: Option<Slot>,
+}
+
+impl<J> Scheduler<J> {
+    /// No job yet, and `capacity` workers.
+    pub(crate) fn new(capacity: usize, limits: &Limits) -> Self {
+        Self {
+            jobs: HashMap::new(),
+            ready: Ready::new(limits),
+            heap: DelayHeap::new(),
+            rate: limits.rate.clone(),
+            gate: None,
+            capacity,
+            flying: 0,
+            waiting: ByReason::default(),
+            ended: VecDeque::new(),
+            stopped: false,
+        }
+    }
+
+    /// A job has come. `host` is the one that its first attempt goes to.
+    pub(crate) fn feed(&mut self, id: JobId, lane: LaneId, host: Option<Arc<str>>, job: J) {
+        if self.stopped {
+            self.ended.push_back((job, Ending::Stopped));
+            return;
+        }
+        self.ready.push(&host, id, Class::Fresh);
+        self.jobs.insert(id, Entry { lane, host, place: Place::Ready(job) });
+    }
+
+    /// The job has finished in its step.
+    pub(crate) fn done(&mut self, id: JobId, attempted: bool, now: Instant) {
+        self.land(id, attempted, now);
+    }
+
+    /// The job wants its next step at `until`, to `host`.
+    pub(crate) fn wait(&mut self, id: JobId, job: J, wish: Wish, now: Instant) {
+        let Some((lane, given_up)) = self.land(id, wish.attempted, now) else {
+            // Not one of ours, which cannot be; ending it keeps the promise all the same.
+            self.ended.push_back((job, Ending::Cancelled));
+            return;
+        };
+        if self.stopped || given_up {
+            let ending = if given_up { Ending::Cancelled } else { Ending::Stopped };
+            self.ended.push_back((job, ending));
+            return;
+        }
+        let timer = self.heap.set(wish.until, Sleeper::Job(id));
+        self.waiting.add(wish.reason, 1);
+        let place = Place::Waiting(job, timer, wish.reason);
+        self.jobs.insert(id, Entry { lane, host: wish.host, place });
+    }
+
+    /// The worker gives the job back without a step, since the pool is being stopped.
+    pub(crate) fn untouched(&mut self, id: JobId, job: J, now: Instant) {
+        let ending = match self.land(id, false, now) {
+            Some((_, false)) => Ending::Stopped,
+            _ => Ending::Cancelled,
+        };
+        self.ended.push_back((job, ending));
+    }
+
+    /// The owner of the job gives it up. One that flies finishes its attempt.
+    pub(crate) fn cancel(&mut self, id: JobId, now: Instant) {
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        if let Place::Flying { given_up, .. } = &mut entry.place {
+            *given_up = true;
+            return;
+        }
+        let Some(entry) = self.jobs.remove(&id) else { return };
+        if let Place::Ready(_) = entry.place {
+            self.ready.remove(&entry.host, id, now, &mut self.heap);
+        }
+        self.end(entry.place, Ending::Cancelled);
+    }
+
+    /// Nobody takes the results of this lane any more: each of its jobs is given up.
+    pub(crate) fn cancel_lane(&mut self, lane: LaneId, now: Instant) {
+        self.give_up(Ending::Cancelled, now, |entry| entry.lane == lane);
+    }
+
+    /// Nothing is stepped any more.
+    pub(crate) fn stop(&mut self, now: Instant) {
+        self.stopped = true;
+        self.give_up(Ending::Stopped, now, |_| true);
+    }
+
+    /// The next thing to do at `now`; `None` until something is told or
+    /// [`next_wake`](Self::next_wake) has come.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Action<J>> {
+        if let Some((job, ending)) = self.ended.pop_front() {
+            return Some(Action::End(job, ending));
+        }
+        self.fire(now);
+        while self.flying < self.capacity && self.gate.is_none() {
+            let class = self.ready.front(now, &mut self.heap)?;
+            let run = match self.rate.as_mut().map(|rate| rate.take(now)).transpose() {
+                Ok(slot) => slot,
+                Err(until) => {
+                    self.gate = Some(self.heap.set(until, Sleeper::Run));
+                    return None;
+                }
+            };
+            let (id, host) = self.ready.take(class, now)?;
+            let Some(entry) = self.jobs.get_mut(&id) else { continue };
+            self.flying += 1;
+            let flying = Place::Flying { given_up: false, slots: TakenSlots { run, host } };
+            let place = std::mem::replace(&mut entry.place, flying);
+            if let Place::Ready(job) = place {
+                return Some(Action::Step(job));
+            }
+        }
+        None
+    }
+
+    /// When [`poll`](Self::poll) has something to do by itself.
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        self.heap.next_due()
+    }
+
+    /// Whether every job that was fed has come out.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && self.ended.is_empty()
+    }
+
+    /// How many jobs are where.
+    pub(crate) fn gauges(&self) -> Gauges {
+        Gauges { ready: self.ready.len() as u64, waiting: self.waiting }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn hosts(&self) -> usize {
+        self.ready.hosts()
+    }
+
+    /// Wakes what is due.
+    fn fire(&mut self, now: Instant) {
+        while let Some(sleeper) = self.heap.pop_due(now) {
+            match sleeper {
+                Sleeper::Run => self.gate = None,
+                Sleeper::Host(host) => self.ready.wake(&host, now, &mut self.heap),
+                Sleeper::Memory(host) => self.ready.forget(&host, now, &mut self.heap),
+                Sleeper::Job(id) => self.wake_job(id),
+            }
+        }
+    }
+
+    fn wake_job(&mut self, id: JobId) {
+        let Some(mut entry) = self.jobs.remove(&id) else { return };
+        if let Place::Waiting(job, _, reason) = entry.place {
+            self.waiting.remove(reason, 1);
+            entry.place = Place::Ready(job);
+            self.ready.push(&entry.host, id, Class::Due);
+        }
+        self.jobs.insert(id, entry);
+    }
+
+    /// Takes a job from its worker: its lane, and whether it was given up meanwhile.
+    fn land(&mut self, id: JobId, attempted: bool, now: Instant) -> Option<(LaneId, bool)> {
+        let Entry { lane, host, place } = self.jobs.remove(&id)?;
+        let Place::Flying { given_up, slots } = place else {
+            debug_assert!(false, "{id:?} lands, but never flew");
+            return None;
+        };
+        self.flying = self.flying.saturating_sub(1);
+        let unused = if attempted { TakenSlots::default() } else { slots };
+        self.ready.landed(&host, unused.host, now, &mut self.heap);
+        if let (Some(slot), Some(rate)) = (unused.run, &mut self.rate) {
+            rate.give_back(slot);
+            if let Some(timer) = self.gate.take() {
+                self.heap.cancel(timer);
+            }
+        }
+        Some((lane, given_up))
+    }
+
+    fn end(&mut self, place: Place<J>, ending: Ending) {
+        match place {
+            Place::Ready(job) => self.ended.push_back((job, ending)),
+            Place::Waiting(job, timer, reason) => {
+                self.heap.cancel(timer);
+                self.waiting.remove(reason, 1);
+                self.ended.push_back((job, ending));
+            }
+            Place::Flying { .. } => {}
+        }
+    }
+
+    fn give_up(&mut self, ending: Ending, now: Instant, picked: impl Fn(&Entry<J>) -> bool) {
+        let mut leaving = Vec::new();
+        for (id, entry) in &mut self.jobs {
+            if !picked(entry) {
+                continue;
+            }
+            match &mut entry.place {
+                // A stop ends a flying job by `stopped`; this flag is for its owner's wish.
+                Place::Flying { given_up, .. } => *given_up |= ending == Ending::Cancelled,
+                Place::Ready(_) | Place::Waiting(..) => leaving.push(*id),
+            }
+        }
+        // In the order of their arrival, which a map does not keep.
+        leaving.sort_unstable();
+        let mut left = Vec::with_capacity(leaving.len());
+        for id in leaving {
+            left.extend(self.jobs.remove(&id));
+        }
+        let jobs = &self.jobs;
+        self.ready.retain(|id| jobs.contains_key(&id), now, &mut self.heap);
+        for entry in left {
+            self.end(entry.place, ending);
+        }
+    }
+}
+
+/// What a step left to be waited for.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    /// Not before this time.
+    pub(crate) until: Instant,
+    /// Why.
+    pub(crate) reason: WaitReason,
+    /// The host of the next attempt.
+    pub(crate) host: Option<Arc<str>>,
+    /// Whether the step made an attempt; if not, it used no slot of a rate.
+    pub(crate) attempted: bool,
+}
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+//! Live numbers, counted without locks.
+//!
+//! What is counted where it happens (fed, begun, finished, attempts) is exact the moment it has
+//! happened: whoever holds a result finds it counted. What is a matter of the scheduler (ready,
+//! waiting) is published by it before it acts. Each number is right by itself; a sum over several
+//! may be off by what moved between two reads.
+
+use crate::error::WaitReason;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Live numbers of a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// Jobs fed so far.
+    pub fed: u64,
+    /// Jobs ended, in whatever way.
+    pub finished: u64,
+    /// Jobs being stepped right now.
+    pub in_flight: u64,
+    /// Jobs in the heap, until a time; see [`waiting_for`](Self::waiting_for).
+    pub waiting: u64,
+    /// Jobs in the queue, for a worker or behind a limit.
+    pub ready: u64,
+    /// Attempts so far, retries included.
+    pub attempts: u64,
+    /// Jobs that ended as a panic ([`Internal`](crate::ErrorKind::Internal)).
+    pub panics: u64,
+    pub(crate) by_reason: ByReason,
+}
+
+impl PoolStats {
+    /// How many jobs wait for this reason.
+    pub fn waiting_for(&self, reason: WaitReason) -> u64 {
+        self.by_reason.of(reason)
+    }
+}
+
+/// A number for each reason to wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ByReason {
+    backoff: u64,
+    retry_after: u64,
+    cooldown: u64,
+    limit: u64,
+    no_proxy: u64,
+    refused: u64,
+}
+
+impl ByReason {
+    pub(crate) fn add(&mut self, reason: WaitReason, count: u64) {
+        let field = self.field(reason);
+        *field = field.saturating_add(count);
+    }
+
+    pub(crate) fn remove(&mut self, reason: WaitReason, count: u64) {
+        let field = self.field(reason);
+        *field = field.saturating_sub(count);
+    }
+
+    fn of(mut self, reason: WaitReason) -> u64 {
+        *self.field(reason)
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        let Self { backoff, retry_after, cooldown, limit, no_proxy, refused } = self;
+        backoff + retry_after + cooldown + limit + no_proxy + refused
+    }
+
+    fn field(&mut self, reason: WaitReason) -> &mut u64 {
+        match reason {
+            WaitReason::Backoff => &mut self.backoff,
+            WaitReason::RetryAfter => &mut self.retry_after,
+            WaitReason::Cooldown => &mut self.cooldown,
+            WaitReason::Limit => &mut self.limit,
+            WaitReason::NoProxy => &mut self.no_proxy,
+            WaitReason::Refused => &mut self.refused,
+        }
+    }
+}
+
+/// What the scheduler knows about its queues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Gauges {
+    pub(crate) ready: u64,
+    pub(crate) waiting: ByReason,
+}
+
+/// The counters behind [`PoolStats`].
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) fed: AtomicU64,
+    finished: AtomicU64,
+    pub(crate) in_flight: AtomicU64,
+    pub(crate) attempts: AtomicU64,
+    pub(crate) panics: AtomicU64,
+    ready: AtomicU64,
+    backoff: AtomicU64,
+    retry_after: AtomicU64,
+    cooldown: AtomicU64,
+    limit: AtomicU64,
+    no_proxy: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Counters {
+    /// Takes over the numbers of the scheduler.
+    pub(crate) fn publish(&self, gauges: &Gauges) {
+        let Gauges { ready, waiting } = gauges;
+        let ByReason { backoff, retry_after, cooldown, limit, no_proxy, refused } = waiting;
+        for (counter, value) in [
+            (&self.ready, ready),
+            (&self.backoff, backoff),
+            (&self.retry_after, retry_after),
+            (&self.cooldown, cooldown),
+            (&self.limit, limit),
+            (&self.no_proxy, no_proxy),
+            (&self.refused, refused),
+        ] {
+            counter.store(*value, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an ended job.
+    pub(crate) fn count_finished(&self) {
+        self.finished.fetch_add(1, Ordering::Release);
+    }
+
+    /// Counts a job that ended before it was one: its input describes no request.
+    pub(crate) fn count_unstepped(&self) {
+        self.fed.fetch_add(1, Ordering::Relaxed);
+        self.count_finished();
+    }
+
+    /// The numbers now.
+    pub(crate) fn snapshot(&self) -> PoolStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let by_reason = ByReason {
+            backoff: read(&self.backoff),
+            retry_after: read(&self.retry_after),
+            cooldown: read(&self.cooldown),
+            limit: read(&self.limit),
+            no_proxy: read(&self.no_proxy),
+            refused: read(&self.refused),
+        };
+        PoolStats {
+            // Read before `fed` and in that order for every thread, so that a progress bar never
+            // shows more ended than fed.
+            finished: self.finished.load(Ordering::Acquire),
+            fed: read(&self.fed),
+            in_flight: read(&self.in_flight),
+            waiting: by_reason.total(),
+            ready: read(&self.ready),
+            attempts: read(&self.attempts),
+            panics: read(&self.panics),
+            by_reason,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_own_number() {
+        let reasons = [
+            WaitReason::Backoff,
+            WaitReason::RetryAfter,
+            WaitReason::Cooldown,
+            WaitReason::Limit,
+            WaitReason::NoProxy,
+            WaitReason::Refused,
+        ];
+        let mut waiting = ByReason::default();
+        for (count, reason) in (1..).zip(reasons) {
+            waiting.add(reason, count);
+        }
+        let counters = Counters::default();
+        counters.publish(&Gauges { ready: 7, waiting });
+        let stats = counters.snapshot();
+        assert_eq!(reasons.map(|reason| stats.waiting_for(reason)), [1, 2, 3, 4, 5, 6]);
+        assert_eq!((stats.waiting, stats.ready), (21, 7));
+        waiting.remove(WaitReason::Backoff, 5);
+        assert_eq!(waiting.total(), 20);
+    }
+}

@@ -1,0 +1,181 @@
+//! A flight as a task of the pool, and what comes of it.
+
+use super::dispatch::{Failure, Outcome, Stepped, Task};
+use super::stop::StopReason;
+use crate::error::{Attempt, Error, ErrorKind};
+use crate::message::{Request, Response, prepare_url};
+use crate::session::{Flight, Session, Step};
+use crate::time::Clock;
+use http::Method;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// One finished job.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Finished {
+    /// Its place in the input, from 0.
+    pub index: u64,
+    /// The caller's name for it.
+    pub id: Option<String>,
+    /// The URL as it was given.
+    pub url: String,
+    /// The method as it was given.
+    pub method: Method,
+    /// What came of it.
+    pub result: Result<Response, Error>,
+    /// From its first attempt to its end; zero where there was none.
+    pub elapsed: Duration,
+}
+
+impl Finished {
+    /// Every attempt that was made, oldest first, of a response and of an error alike.
+    pub fn attempts(&self) -> &[Attempt] {
+        match &self.result {
+            Ok(response) => response.attempts(),
+            Err(error) => error.attempts(),
+        }
+    }
+
+    /// Whether it was ended by a stop or by its owner rather than by its own outcome. It is not
+    /// done, and a later run would ask again.
+    pub fn is_cancelled(&self) -> bool {
+        self.result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Cancelled)
+    }
+
+    /// The end of input that describes no request.
+    pub(crate) fn of_bad_input(index: u64, error: Error) -> Self {
+        Self {
+            index,
+            id: None,
+            url: error.url().unwrap_or_default().to_owned(),
+            method: Method::GET,
+            result: Err(error),
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    /// The end of a request that never became a job.
+    pub(crate) fn of_unfed(index: u64, request: Request, failure: Failure) -> Self {
+        Self {
+            index,
+            id: request.id,
+            url: request.url,
+            method: request.method,
+            result: Err(failure.into_error()),
+            elapsed: Duration::ZERO,
+        }
+    }
+}
+
+/// A flight with what its result needs to say.
+#[derive(Debug)]
+pub(crate) struct FlightTask {
+    flight: Flight,
+    index: u64,
+    id: Option<String>,
+    url: String,
+    method: Method,
+    /// When the first attempt was begun.
+    began: Option<Instant>,
+    /// Attempts that were counted.
+    attempts: u64,
+}
+
+impl FlightTask {
+    /// A flight that has not begun.
+    pub(crate) fn new(request: Request, index: u64) -> Self {
+        Self {
+            index,
+            id: request.id.clone(),
+            url: request.url.clone(),
+            method: request.method.clone(),
+            flight: Flight::new(request, index),
+            began: None,
+            attempts: 0,
+        }
+    }
+
+    fn finish(&mut self, result: Result<Response, Error>, now: Instant) -> Finished {
+        Finished {
+            index: self.index,
+            id: self.id.take(),
+            url: std::mem::take(&mut self.url),
+            method: self.method.clone(),
+            result,
+            elapsed: self
+                .began
+                .map_or(Duration::ZERO, |began| now.saturating_duration_since(began)),
+        }
+    }
+
+    /// Counts the attempts up to `total`; the number of new ones.
+    fn count(&mut self, total: usize) -> u64 {
+        let total = total as u64;
+        let new = total.saturating_sub(self.attempts);
+        self.attempts = self.attempts.max(total);
+        new
+    }
+}
+
+impl Task for FlightTask {
+    type Context = Session;
+    type Output = Finished;
+
+    fn host(&self) -> Option<Arc<str>> {
+        // A flight that has not begun need not have looked at its URL yet.
+        match self.flight.host() {
+            Some(host) => Some(Arc::from(host)),
+            None => prepare_url(&self.url, &[]).ok()?.host_str().map(Arc::from),
+        }
+    }
+
+    fn step(&mut self, session: &Session, clock: &dyn Clock) -> Stepped<Finished> {
+        let before = clock.now();
+        let step = self.flight.step(session);
+        let total = match &step {
+            Step::Done(response) => response.attempts().len(),
+            Step::Failed(error) => error.attempts().len().max(self.flight.attempts()),
+            Step::Wait { .. } => self.flight.attempts(),
+        };
+        let attempts = self.count(total);
+        if attempts > 0 {
+            self.began.get_or_insert(before);
+        }
+        let outcome = match step {
+            Step::Done(response) => Outcome::Done(self.finish(Ok(response), clock.now())),
+            Step::Failed(error) => Outcome::Failed(self.finish(Err(error), clock.now())),
+            Step::Wait { until, reason } => Outcome::Wait { until, reason },
+        };
+        Stepped { attempts, outcome }
+    }
+
+    fn fail(&mut self, failure: Failure, now: Instant) -> Finished {
+        let error = failure.into_error();
+        // The flight may be in any state after a panic, so its history is kept where it can be.
+        let (kind, message) = (error.kind(), error.message().to_owned());
+        let flight = &mut self.flight;
+        let error = catch_unwind(AssertUnwindSafe(|| flight.fail(error)))
+            .unwrap_or_else(|_| Error::local(kind, message));
+        self.finish(Err(error), now)
+    }
+
+    fn cut(mut finished: Finished, reason: &StopReason) -> Finished {
+        if let Err(error) = &mut finished.result
+            && error.kind() != ErrorKind::Cancelled
+        {
+            let cut = Failure::Stopped(reason.clone()).into_error();
+            let attempts = error.attempts().to_vec();
+            let source = std::mem::replace(error, cut);
+            replace(error, |cut| cut.with_attempts(attempts).with_source(source));
+        }
+        finished
+    }
+}
+
+/// Rebuilds an error in its place.
+fn replace(place: &mut Error, rebuild: impl FnOnce(Error) -> Error) {
+    let taken = std::mem::replace(place, Error::local(ErrorKind::Internal, String::new()));
+    *place = rebuild(taken);
+}
