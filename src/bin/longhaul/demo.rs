@@ -39,7 +39,7 @@ pub(crate) fn command(args: &DemoArgs) -> Result<Exit, UsageError> {
     let servers = Servers::start()
         .map_err(|error| UsageError::new("demo", format!("its servers do not start: {error}")))?;
     let pages = pages::generate(args.urls.get(), args.seed, budgets);
-    let urls: Vec<String> = pages.iter().map(|page| servers.url(page)).collect();
+    let urls: Vec<String> = pages.iter().map(Servers::url).collect();
     let mut typed = arguments(args, &folder, &servers);
     write(&folder.file("urls.txt"), &(urls.join("\n") + "\n"))?;
     write(&folder.file("ca.pem"), &servers.certificate())?;
@@ -48,7 +48,7 @@ pub(crate) fn command(args: &DemoArgs) -> Result<Exit, UsageError> {
 
     let plan = plan::resolve(&typed, &RealWorld)?;
     let exit = run::run(&plan)?;
-    if exit == Exit::Interrupted {
+    if exit == Exit::INTERRUPTED {
         return Ok(exit);
     }
     let results = typed.output.unwrap_or_default();
@@ -87,14 +87,14 @@ fn verdict(
             progress::print(&format!("demo: {} URLs, every outcome as expected", urls.len()));
             progress::print(&format!("demo: the records are in {shown}"));
         }
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     progress::print(&format!("demo: {} outcomes are not as expected", wrong.len()));
     for deviation in wrong.iter().take(MOST_DEVIATIONS) {
         progress::print(&format!("demo: {deviation}"));
     }
     progress::print(&format!("demo: the records are in {shown}"));
-    Ok(Exit::SomeFailed)
+    Ok(Exit::SOME_FAILED)
 }
 
 /// The budgets that the expectations are computed from; the policy has numbers for all three.

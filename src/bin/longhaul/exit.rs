@@ -1,38 +1,28 @@
 //! The exit codes, each with a meaning that a script can act on.
+//!
+//! Those of a run that began are the library's ([`Outcome::exit_code`]); here they get their names.
+//!
+//! [`Outcome::exit_code`]: longhaul::batch::Outcome::exit_code
 
-use crate::signals::INTERRUPTED;
 use std::process::ExitCode;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// Every URL succeeded; or nobody reads the results any more, as behind `head`.
-    Success,
-    /// Some URL failed.
-    SomeFailed,
-    /// Usage or configuration.
-    Usage,
-    /// The run was stopped: 407, exit leak, no proxy left, results that cannot be written.
-    Stopped,
-    /// By a signal.
-    Interrupted,
-}
+pub(crate) struct Exit(pub(crate) u8);
 
 impl Exit {
-    /// The number.
-    pub(crate) const fn code(self) -> u8 {
-        match self {
-            Self::Success => 0,
-            Self::SomeFailed => 1,
-            Self::Usage => 2,
-            Self::Stopped => 3,
-            Self::Interrupted => INTERRUPTED,
-        }
-    }
+    /// Every URL succeeded; or nobody reads the results any more, as behind `head`.
+    pub(crate) const SUCCESS: Self = Self(0);
+    /// Some URL failed.
+    pub(crate) const SOME_FAILED: Self = Self(1);
+    /// Usage or configuration.
+    pub(crate) const USAGE: Self = Self(2);
+    /// By a signal: 128 + SIGINT.
+    pub(crate) const INTERRUPTED: Self = Self(130);
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        exit.code().into()
+        exit.0.into()
     }
 }

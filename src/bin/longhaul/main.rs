@@ -31,7 +31,7 @@ fn main() -> ExitCode {
                 None => {
                     // Nobody to read the help is no failure.
                     let _ = error.print();
-                    Exit::Success.into()
+                    Exit::SUCCESS.into()
                 }
             };
         }
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
 
 fn refuse(usage: &UsageError) -> ExitCode {
     progress::print(&usage.to_string());
-    Exit::Usage.into()
+    Exit::USAGE.into()
 }
 
 fn start_log(voice: &VoiceArgs) {

@@ -5,6 +5,7 @@
 //! sockets. From the third on nobody wants to wait for this program any more, so it leaves at once;
 //! records are written line by line, so even then none is torn.
 
+use crate::exit::Exit;
 use longhaul::workers::Stopper;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -12,9 +13,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-
-/// The exit code of an interrupted run: 128 + SIGINT.
-pub(crate) const INTERRUPTED: u8 = 130;
 
 /// How often the user has asked for an end.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +45,7 @@ impl Interrupts {
                         stopper.close();
                     }
                     Reaction::Abort => stopper.abort(),
-                    Reaction::Leave => std::process::exit(i32::from(INTERRUPTED)),
+                    Reaction::Leave => std::process::exit(i32::from(Exit::INTERRUPTED.0)),
                 }
             }
         })?;

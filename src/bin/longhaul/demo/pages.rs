@@ -103,6 +103,12 @@ impl Page {
         }
     }
 
+    /// Whether it is asked for over TLS: one in three, and each that resets. A proxy that forwards
+    /// answers for a target that resets (502), so only through a tunnel the reset itself arrives.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.fault == Fault::Reset || self.index % 3 == 0
+    }
+
     /// Its body: lines of text that compress about as well as a web page does.
     pub(crate) fn body(&self) -> Vec<u8> {
         let mut rng = Rng::seeded(u64::from(self.index));
@@ -181,8 +187,7 @@ pub(crate) struct Expected {
     pub(crate) bytes: Option<usize>,
 }
 
-/// What has to become of `page` under a policy with these budgets, whatever proxies it goes
-/// through.
+/// What has to become of `page` under a policy with these budgets, whatever proxy it goes through.
 pub(crate) fn expected(page: &Page, budgets: Budgets) -> Expected {
     let status_budget = budgets.status.min(budgets.total);
     let read_budget = budgets.read.min(budgets.total);
