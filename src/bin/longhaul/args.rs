@@ -37,10 +37,8 @@ pub(crate) enum Command {
 
 /// `longhaul run`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(
-    after_help = "Durations are seconds (5, 0.5) or carry a unit (250ms, 1m30s, 2h).\n\
-                  The first Ctrl-C takes no new URL and finishes what flies; the second one cuts."
-)]
+#[command(after_help = "Durations are seconds (5, 0.5) or carry a unit (250ms, 1m30s, 2h).\n\
+                  The first Ctrl-C takes no new URL and finishes what flies; the second one cuts.")]
 pub(crate) struct RunArgs {
     /// URLs to fetch. Default: those of `-i`, else standard input when it is not a terminal.
     #[arg(value_name = "URL")]

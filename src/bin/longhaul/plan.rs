@@ -15,7 +15,7 @@ use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
 use crate::world::{Kind, World};
 use longhaul::message::Verify;
-use longhaul::policy::{Backoff, Bound, WorstCase};
+use longhaul::policy::{Backoff, Bound, WorstCase, WorstCaseInput};
 use longhaul::proxy::{EnvProxies, Rotation};
 use longhaul::{ProxyPool, ProxyUrl, Retry, Timeouts};
 use std::io;
@@ -72,8 +72,6 @@ pub(crate) struct Plan {
     pub(crate) voice: Voice,
     /// Whether plan and summary are printed.
     pub(crate) talks: bool,
-    /// What everything random follows from; `None` is the operating system.
-    pub(crate) seed: Option<u64>,
 }
 
 /// A part of the input.
@@ -165,12 +163,17 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
     let retry = retry(args);
     let mut timeouts = Timeouts::default();
     if let Some(limit) = connect_timeout {
-        timeouts = timeouts.with_connect(limit.0).map_err(|error| at("--connect-timeout", &error))?;
+        timeouts =
+            timeouts.with_connect(limit.0).map_err(|error| at("--connect-timeout", &error))?;
     }
     if let Some(limit) = read_timeout {
         timeouts = timeouts.with_read(limit.0).map_err(|error| at("--read-timeout", &error))?;
     }
-    let worst = WorstCase::of(&retry, &timeouts);
+    // A longer Retry-After is honoured too (the URL is parked), but only within the deadline; what is
+    // promised is the policy with the longest one that was agreed to.
+    let assumed =
+        WorstCaseInput::new(&retry, &timeouts).retry_after_cap(retry.retry_after_ceiling());
+    let worst = WorstCase::compute(&assumed);
     let deadline = match deadline {
         Some(limit) => limit.0,
         None => promise(&worst),
@@ -198,7 +201,6 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         verify: verify(cacert.as_deref(), *insecure, world)?,
         voice: voice_and_talk.0,
         talks: voice_and_talk.1,
-        seed: None,
     })
 }
 
@@ -283,7 +285,9 @@ fn results(
         }
         Ok(Kind::File) if !resume && !world.is_empty(path) => Err(UsageError::new(
             "-o",
-            format!("{shown} holds results already; add --resume to go on with it, or name another"),
+            format!(
+                "{shown} holds results already; add --resume to go on with it, or name another"
+            ),
         )),
         Ok(_) => Ok(Some(path.to_path_buf())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -331,15 +335,8 @@ fn pool(
             .read(path)
             .map_err(|error| unreadable("--proxies", path, &error, "a list of one proxy a line"))?;
         // Parsed on its own first, so that the line in the error is the line in the file.
-        let pool = ProxyPool::parse(&text).map_err(|error| {
-            UsageError::new(format!("--proxies {}", path.display()), error.message())
-        })?;
-        if pool.is_empty() {
-            return Err(UsageError::new(
-                "--proxies",
-                format!("{} names no proxy; write one a line", path.display()),
-            ));
-        }
+        ProxyPool::parse(&text)
+            .map_err(|error| at(&format!("--proxies {}", path.display()), &error))?;
         list.push_str(text.trim_start_matches('\u{feff}'));
     }
     if list.is_empty() {
@@ -383,11 +380,7 @@ fn check_exit_url(url: &str, proxies: &Proxies) -> Result<(), UsageError> {
     }
 }
 
-fn verify(
-    bundle: Option<&Path>,
-    insecure: bool,
-    world: &dyn World,
-) -> Result<Verify, UsageError> {
+fn verify(bundle: Option<&Path>, insecure: bool, world: &dyn World) -> Result<Verify, UsageError> {
     match (bundle, insecure) {
         (Some(_), true) => {
             Err(UsageError::new("--insecure", "makes --cacert pointless; leave one of them out"))

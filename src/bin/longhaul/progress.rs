@@ -39,39 +39,34 @@ impl Voice {
     }
 }
 
-/// Speaks with one voice about one run.
+/// Speaks with one voice about one run; leaves the terminal as it was when dropped.
 #[derive(Debug)]
 pub(crate) struct Progress {
     voice: Voice,
     bar: Option<ProgressBar>,
     last: Option<Duration>,
+    told: u64,
 }
 
 impl Progress {
     pub(crate) fn new(voice: Voice, total: Option<u64>) -> Self {
         let bar = (voice == Voice::Bar).then(|| SCREEN.add(bar(total)));
-        Self { voice, bar, last: None }
+        Self { voice, bar, last: None, told: 0 }
     }
 
     /// Says how far the run is, if it is time to.
     pub(crate) fn update(&mut self, now: &batch::Progress) {
         let last = self.last.unwrap_or_default();
-        if now.elapsed.saturating_sub(last) >= self.voice.interval() {
+        // At the end it is always time to.
+        let is_over = now.total == Some(now.done()) && self.told != now.done();
+        if is_over || now.elapsed.saturating_sub(last) >= self.voice.interval() {
             self.say(now);
-        }
-    }
-
-    /// Says where the run ended, whatever the time, and leaves the terminal as it was.
-    pub(crate) fn finish(&mut self, now: &batch::Progress) {
-        self.say(now);
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-            SCREEN.remove(&bar);
         }
     }
 
     fn say(&mut self, now: &batch::Progress) {
         self.last = Some(now.elapsed);
+        self.told = now.done();
         match self.voice {
             Voice::Silent => {}
             Voice::Bar => {
@@ -82,6 +77,15 @@ impl Progress {
             }
             Voice::Lines => print(&line(now)),
             Voice::Json => print(&json(now)),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+            SCREEN.remove(&bar);
         }
     }
 }

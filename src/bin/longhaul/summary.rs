@@ -53,7 +53,11 @@ fn outcomes(summary: &Summary) -> Option<Table> {
             row(name, count, String::new());
         }
     }
-    row("attempts", summary.attempts, format!("{:.2} a URL", ratio(summary.attempts, summary.urls)));
+    row(
+        "attempts",
+        summary.attempts,
+        format!("{:.2} a URL", ratio(summary.attempts, summary.urls)),
+    );
     Some(table)
 }
 
@@ -71,7 +75,9 @@ fn ways(name: &str, ways: &BTreeMap<String, Way>, health: &[ProxyStats]) -> Opti
             [numbers.attempts, numbers.answered, numbers.failed, numbers.ok]
                 .map(|number| number.to_string()),
         );
-        row.extend(health.iter().find(|line| line.proxy == **way).map(|line| line.state.to_owned()));
+        row.extend(
+            health.iter().find(|line| line.proxy == **way).map(|line| line.state.to_owned()),
+        );
         table.add_row(row);
     }
     if let Some(more) = list.len().checked_sub(MOST_WAYS).filter(|more| *more > 0) {
@@ -150,9 +156,7 @@ mod tests {
 
     fn finished() -> Summary {
         let mut fields = serde_json::to_value(Summary::default()).unwrap();
-        let way = |attempts, answered, failed, ok| {
-            json!({"attempts": attempts, "answered": answered, "failed": failed, "ok": ok})
-        };
+        let way = |attempts, answered, failed, ok| json!({"attempts": attempts, "answered": answered, "failed": failed, "ok": ok});
         fields.as_object_mut().unwrap().extend([
             ("urls".to_owned(), json!(1200)),
             ("classes".to_owned(), json!({"ok": 1080, "permanent": 59, "refused": 61})),

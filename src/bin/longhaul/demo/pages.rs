@@ -191,13 +191,7 @@ pub(crate) struct Expected {
 pub(crate) fn expected(page: &Page, budgets: Budgets) -> Expected {
     let status_budget = budgets.status.min(budgets.total);
     let read_budget = budgets.read.min(budgets.total);
-    let once = |class, status| Expected {
-        class,
-        status,
-        kinds: &[],
-        attempts: 1..=1,
-        bytes: None,
-    };
+    let once = |class, status| Expected { class, status, kinds: &[], attempts: 1..=1, bytes: None };
     let (budget, status, kinds, resends): (u32, &'static [u16], &'static [&'static str], bool) =
         match page.fault {
             Fault::Fine | Fault::Slow => {
@@ -225,7 +219,13 @@ pub(crate) fn expected(page: &Page, budgets: Budgets) -> Expected {
         _ => {
             let counted = budget.saturating_add(1);
             let most = if resends { counted.saturating_mul(2) } else { counted };
-            Expected { class: Class::Retryable, status, kinds, attempts: counted..=most, bytes: None }
+            Expected {
+                class: Class::Retryable,
+                status,
+                kinds,
+                attempts: counted..=most,
+                bytes: None,
+            }
         }
     }
 }

@@ -42,9 +42,8 @@ impl Servers {
         };
         let (plain, tls) = (origin().start()?, origin().tls(&ca).start()?);
         let names = names(plain.address(), tls.address());
-        let http = || {
-            HttpProxy::builder().keep(0).credentials(USER, PASSWORD).names(&names).start()
-        };
+        let http =
+            || HttpProxy::builder().keep(0).credentials(USER, PASSWORD).names(&names).start();
         let http = [http()?, http()?];
         let socks =
             SocksProxy::builder().keep(0).credentials(USER, PASSWORD).names(&names).start()?;

@@ -131,7 +131,8 @@ fn a_broken_variable_is_found_unless_it_is_not_consulted() {
 
 #[test]
 fn no_refusal_shows_a_password() {
-    for line in ["http://a/ -x http://user:hunter2@b:99999", "http://a/ -x ftp://user:hunter2@b:1"] {
+    for line in ["http://a/ -x http://user:hunter2@b:99999", "http://a/ -x ftp://user:hunter2@b:1"]
+    {
         let text = refusal(line, &fake());
         assert!(!text.contains("hunter2"), "{text}");
     }
