@@ -1,6 +1,7 @@
 //! The built command against bad input: one line that names place and remedy, exit code 2, and
 //! nothing lost.
 #![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
 
 use std::fs;
 use std::path::Path;

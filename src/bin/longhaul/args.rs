@@ -44,7 +44,8 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "URL")]
     pub(crate) urls: Vec<String>,
 
-    /// One URL or one JSON object (url, method, headers, body, id) a line; `-` is standard input.
+    /// One URL or one JSON object (url, method, headers, body, id) a line; `-` is standard
+    /// input. Default: standard input when it is not a terminal and no URL is given.
     #[arg(short, long, value_name = "FILE", help_heading = "Input and results")]
     pub(crate) input: Option<PathBuf>,
 

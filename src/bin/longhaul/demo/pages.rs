@@ -106,7 +106,7 @@ impl Page {
     /// Whether it is asked for over TLS: one in three, and each that resets. A proxy that forwards
     /// answers for a target that resets (502), so only through a tunnel the reset itself arrives.
     pub(crate) fn is_tls(&self) -> bool {
-        self.fault == Fault::Reset || self.index % 3 == 0
+        self.fault == Fault::Reset || self.index.is_multiple_of(3)
     }
 
     /// Its body: lines of text that compress about as well as a web page does.

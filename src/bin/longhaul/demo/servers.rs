@@ -143,3 +143,82 @@ fn slow(bytes: &[u8]) -> Script {
         .chunks(size)
         .fold(Script::new(), |script, piece| script.then_send(piece).pause(secs(0.05)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::pages::Times;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use std::io::Read;
+    use std::net::TcpStream;
+
+    /// What comes back through the first HTTP proxy, up to the end of the connection.
+    fn ask(servers: &Servers, url: &str, credentials: &str) -> Vec<u8> {
+        let mut stream = TcpStream::connect(servers.http[0].address()).unwrap();
+        let host = url.split('/').nth(2).unwrap();
+        let login = STANDARD.encode(credentials);
+        write!(
+            stream,
+            "GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+             Proxy-Connection: close\r\nProxy-Authorization: Basic {login}\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = Vec::new();
+        // A reset is an answer too.
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }
+
+    fn status(answer: &[u8]) -> String {
+        String::from_utf8_lossy(answer.get(9..12).unwrap_or_default()).into_owned()
+    }
+
+    fn page(index: u32, fault: Fault, times: Times) -> Page {
+        // Never a multiple of three, which would ask for TLS.
+        Page { index: index * 3 + 1, fault, times, gzip: false, bytes: 500 }
+    }
+
+    #[test]
+    fn pages_do_what_their_urls_say() {
+        let servers = Servers::start().unwrap();
+        let right = format!("{USER}:{PASSWORD}");
+        for (index, fault, times, wanted) in [
+            (1, Fault::Fine, Times::Always, ["200", "200"]),
+            (2, Fault::Slow, Times::Always, ["200", "200"]),
+            (3, Fault::Busy, Times::Exactly(1), ["503", "200"]),
+            (4, Fault::Throttled, Times::Exactly(1), ["429", "200"]),
+            (5, Fault::Broken, Times::Always, ["500", "500"]),
+            (6, Fault::Refused, Times::Always, ["403", "403"]),
+            (7, Fault::Missing, Times::Always, ["404", "404"]),
+            (8, Fault::Gone, Times::Always, ["410", "410"]),
+        ] {
+            let page = page(index, fault, times);
+            let url = Servers::url(&page);
+            let answers = [ask(&servers, &url, &right), ask(&servers, &url, &right)];
+            assert_eq!(answers.each_ref().map(|answer| status(answer)), wanted, "{url}");
+            if wanted[1] == "200" {
+                assert!(answers[1].ends_with(&page.body()), "{url}");
+            }
+            let asks_for_a_wait = answers[0].windows(14).any(|bytes| bytes == b"Retry-After: 1");
+            assert_eq!(asks_for_a_wait, matches!(wanted[0], "503" | "429"), "{url}");
+        }
+        let torn = page(9, Fault::Truncated, Times::Always);
+        let answer = ask(&servers, &Servers::url(&torn), &right);
+        assert!(answer.ends_with(&torn.body()[..490]), "{}", answer.len());
+        let url = Servers::url(&page(10, Fault::Fine, Times::Always));
+        assert_eq!(status(&ask(&servers, &url, "demo:wrong")), "407");
+    }
+
+    #[test]
+    fn the_proxies_are_spelt_as_users_spell_them() {
+        let servers = Servers::start().unwrap();
+        let proxies = servers.proxies();
+        assert_eq!(proxies.len(), 3);
+        for proxy in proxies {
+            let parsed: longhaul::ProxyUrl = proxy.parse().unwrap();
+            let login = Some((USER.as_bytes(), PASSWORD.as_bytes()));
+            assert_eq!(parsed.credentials(), login, "{parsed}");
+        }
+    }
+}

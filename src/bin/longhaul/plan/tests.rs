@@ -98,7 +98,7 @@ fn every_contradiction_names_its_place_and_remedy() {
         ("http://a/ --rotate host", &["--rotate: there is nothing to rotate; give proxies"]),
         ("http://a/ -x ftp://b:2", &["-x: ", "ftp"]),
         ("http://a/ --proxies gone.txt", &["--proxies: gone.txt cannot be read: "]),
-        ("http://a/ --proxies no-proxies.txt", &["--proxies: no-proxies.txt names no proxy"]),
+        ("http://a/ --proxies no-proxies.txt", &["--proxies no-proxies.txt: ", "empty"]),
         ("http://a/ --proxies bad-proxies.txt", &["--proxies bad-proxies.txt: ", "line 3"]),
         ("http://a/ --no-env --exit-check http://e/", &["--exit-check: without a proxy"]),
         ("http://a/ -x a:1 --exit-check e", &["--exit-check: this is no http or https URL; give"]),
@@ -244,8 +244,8 @@ fn the_plan_in_words() {
         "24, at most 5 requests per second together, at most 4 to one host at a time",
         "2, another one for every request",
         "total 4, connect 3, read 2, status 3, redirect none, other none",
-        "enforced",
-        "formula 159s",
+        "at most 335.1 s, enforced",
+        "formula 2 min 39 s, exact 159.3 s, with Retry-After 335.1 s",
         "in new.jsonl",
     ] {
         assert!(words.contains(part), "{words} lacks {part}");
