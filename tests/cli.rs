@@ -133,7 +133,7 @@ fn long_flags_of_help(folder: &Path, command: &str) -> Vec<String> {
     let help = text(&longhaul(folder, &[command, "--help"]).stdout);
     let definitions = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
     let mut flags: Vec<String> = definitions
-        .flat_map(|line| line.split([' ', ',']).take(3))
+        .flat_map(|line| line.split([' ', ',', '.']).take(3))
         .filter(|word| word.starts_with("--"))
         .map(str::to_owned)
         .collect();
