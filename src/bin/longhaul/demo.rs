@@ -46,7 +46,8 @@ pub(crate) fn command(args: &DemoArgs) -> Result<Exit, UsageError> {
     typed.input = Some(folder.file("urls.txt"));
     typed.cacert = Some(folder.file("ca.pem"));
 
-    let plan = plan::resolve(&typed, &RealWorld)?;
+    let mut plan = plan::resolve(&typed, &RealWorld)?;
+    plan.seed = Some(args.seed);
     let exit = run::run(&plan)?;
     if exit == Exit::INTERRUPTED {
         return Ok(exit);

@@ -72,6 +72,8 @@ pub(crate) struct Plan {
     pub(crate) voice: Voice,
     /// Whether plan and summary are printed.
     pub(crate) talks: bool,
+    /// What jitter and rotation follow from; `None` is the operating system.
+    pub(crate) seed: Option<u64>,
 }
 
 /// A part of the input.
@@ -201,6 +203,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         verify: verify(cacert.as_deref(), *insecure, world)?,
         voice: voice_and_talk.0,
         talks: voice_and_talk.1,
+        seed: None,
     })
 }
 

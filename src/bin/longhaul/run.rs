@@ -64,9 +64,12 @@ fn recipe(plan: &Plan) -> Result<SessionBuilder, Error> {
     if let Proxies::Pool { pool, .. } = &plan.proxies {
         recipe = recipe.proxies(pool.clone());
     }
+    if let Some(seed) = plan.seed {
+        recipe = recipe.seed(seed);
+    }
     for header in &plan.headers {
         recipe = match &header.value {
-            Some(value) => recipe.header(&header.name, value),
+            Some(value) => recipe.header(&header.name, value.as_str()),
             None => recipe.without_header(&header.name),
         };
     }
@@ -99,6 +102,8 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     if let (Some(url), Proxies::Pool { pool, .. }) = (&plan.exit_check, &plan.proxies) {
         builder = builder.exit_check(url, pool.proxies().cloned());
     }
+    let cutter = recipe.cutter();
+    builder = builder.on_abort(move || cutter.cut());
     let mut teller: Option<Progress> = None;
     let voice = plan.voice;
     builder = builder.on_progress(move |now| {
