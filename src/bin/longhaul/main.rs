@@ -1,2 +1,71 @@
-//! The command `longhaul`.
-fn main() {}
+//! The command `longhaul`: what was typed becomes a plan, and the plan a run.
+//!
+//! The binary uses the public interface of the library alone, and holds nothing that a program of a
+//! user's would have to copy. Results go to standard output or into a file, everything else to
+//! standard error.
+
+mod args;
+mod demo;
+mod exit;
+mod plan;
+mod progress;
+mod run;
+mod signals;
+mod summary;
+mod usage;
+mod values;
+mod world;
+
+use args::{Cli, Command, VoiceArgs};
+use clap::Parser;
+use exit::Exit;
+use std::process::ExitCode;
+use usage::UsageError;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            return match UsageError::from_clap(&error) {
+                Some(usage) => refuse(&usage),
+                None => {
+                    // Nobody to read the help is no failure.
+                    let _ = error.print();
+                    Exit::SUCCESS.into()
+                }
+            };
+        }
+    };
+    let outcome = match &cli.command {
+        Command::Run(args) => {
+            start_log(&args.voice);
+            run::command(args)
+        }
+        Command::Demo(args) => {
+            start_log(&args.voice);
+            demo::command(args)
+        }
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(usage) => refuse(&usage),
+    }
+}
+
+fn refuse(usage: &UsageError) -> ExitCode {
+    progress::print(&usage.to_string());
+    Exit::USAGE.into()
+}
+
+fn start_log(voice: &VoiceArgs) {
+    let usual = match (voice.quiet, voice.verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "info",
+        (false, 2) => "debug",
+        (false, _) => "trace",
+    };
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(usual))
+        .target(env_logger::Target::Pipe(Box::new(progress::LogTarget)))
+        .init();
+}

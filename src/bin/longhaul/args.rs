@@ -1,0 +1,373 @@
+//! What was typed, as types, and nothing more.
+//!
+//! Every flag says in its help what it does, its default and where that default comes from. A flag
+//! that was left out stays `None` here, so that [`plan`](crate::plan) alone decides what that means
+//! and can tell "left out" from "given with the default's value".
+
+use crate::values::{self, HeaderArg, Limit, Rate};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use longhaul::policy::{Budget, Methods, Statuses};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Fetches a list of URLs through proxies, holds out for as long as it takes, and writes one
+/// record per URL.
+#[derive(Debug, Parser)]
+#[command(
+    name = "longhaul",
+    version,
+    about,
+    after_help = "Exit codes: 0 every URL succeeded, 1 some failed, 2 usage or configuration, \
+                  3 the run was stopped (407, exit leak, no proxy left), 130 interrupted."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Fetch a list of URLs and write one record per URL, as JSON Lines.
+    Run(Box<RunArgs>),
+    /// Run the whole machine against servers that misbehave on purpose, all on this computer.
+    Demo(DemoArgs),
+}
+
+/// `longhaul run`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "Durations are seconds (5, 0.5) or carry a unit (250ms, 1m30s, 2h).\n\
+                  The first Ctrl-C takes no new URL and finishes what flies; the second one cuts.")]
+pub(crate) struct RunArgs {
+    /// URLs to fetch. Default: those of `-i`, else standard input when it is not a terminal.
+    #[arg(value_name = "URL")]
+    pub(crate) urls: Vec<String>,
+
+    /// One URL or one JSON object (url, method, headers, body, id) a line; `-` is standard
+    /// input. Default: standard input when it is not a terminal and no URL is given.
+    #[arg(short, long, value_name = "FILE", help_heading = "Input and results")]
+    pub(crate) input: Option<PathBuf>,
+
+    /// Where the records go. Default: standard output.
+    #[arg(short, long, value_name = "FILE", help_heading = "Input and results")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Go on with the results in `-o`: what is recorded there is not fetched again.
+    #[arg(long, help_heading = "Input and results")]
+    pub(crate) resume: bool,
+
+    /// With --resume: fetch those again that are recorded as failed.
+    #[arg(long, help_heading = "Input and results")]
+    pub(crate) retry_failed: bool,
+
+    /// Keep each body as a file in this folder, named by its content. Default: bodies are dropped.
+    #[arg(long, value_name = "DIR", help_heading = "Input and results")]
+    pub(crate) bodies: Option<PathBuf>,
+
+    /// Go over what failed again, up to N passes in all. Default: 1, no second pass.
+    #[arg(long, value_name = "N", value_parser = values::passes, help_heading = "Input and results")]
+    pub(crate) passes: Option<NonZeroU32>,
+
+    /// Worker threads, each with its own session. Default: 8, where a careful walk up begins.
+    #[arg(short, long, value_name = "N", value_parser = values::workers, help_heading = "Pace")]
+    pub(crate) workers: Option<NonZeroUsize>,
+
+    /// Requests per time over all workers, evenly spaced, such as 5/s or 300/min. Default: no
+    /// limit.
+    #[arg(long, value_name = "N/s", value_parser = values::rate, help_heading = "Pace")]
+    pub(crate) rate: Option<Rate>,
+
+    /// Requests in flight to one host at most. Default: no limit but the workers.
+    #[arg(long, value_name = "N", value_parser = values::count, help_heading = "Pace")]
+    pub(crate) per_host: Option<NonZeroUsize>,
+
+    /// A proxy, such as http://user:pass@host:port, socks5h://host:port or host:port:user:pass;
+    /// may be given several times. Default: those of the environment, else none.
+    #[arg(short = 'x', long = "proxy", value_name = "PROXY", help_heading = "Proxies")]
+    pub(crate) proxies: Vec<String>,
+
+    /// A list of proxies, one a line. Default: none.
+    #[arg(long = "proxies", value_name = "FILE", help_heading = "Proxies")]
+    pub(crate) proxy_file: Option<PathBuf>,
+
+    /// When another proxy is taken. Default: request. A retry always takes another one.
+    #[arg(long, value_name = "WHEN", help_heading = "Proxies")]
+    pub(crate) rotate: Option<Rotate>,
+
+    /// A URL that answers with the address it sees: the run starts only if no proxy shows the own
+    /// one. Default: no check.
+    #[arg(long, value_name = "URL", help_heading = "Proxies")]
+    pub(crate) exit_check: Option<String>,
+
+    /// Ignore the environment: proxies, NO_PROXY, .netrc, CA bundles. Default: heed it, as
+    /// requests does.
+    #[arg(long, help_heading = "Proxies")]
+    pub(crate) no_env: bool,
+
+    /// Budget for DNS, TCP, proxy handshake and TLS together, or none. Default: 5 (longhaul;
+    /// requests has no limit).
+    #[arg(long, value_name = "S", value_parser = values::timeout, help_heading = "Timeouts")]
+    pub(crate) connect_timeout: Option<Limit>,
+
+    /// Longest silence between two bytes, or none. Default: 25 (longhaul; requests has no limit).
+    #[arg(long, value_name = "S", value_parser = values::timeout, help_heading = "Timeouts")]
+    pub(crate) read_timeout: Option<Limit>,
+
+    /// Wall clock for one URL with all its attempts and waits, or none. Default: the worst case of
+    /// the policy, which the plan prints.
+    #[arg(long, value_name = "S|none", value_parser = values::timeout, help_heading = "Timeouts")]
+    pub(crate) deadline: Option<Limit>,
+
+    /// Retries of all kinds, or none (no limit of its own), or off. Default: 4 (long-run policy;
+    /// urllib3: 10).
+    #[arg(long, value_name = "N", help_heading = "Retries")]
+    pub(crate) total: Option<Budget>,
+
+    /// Retries after failures before the request was sent, or none, or off. Default: 3 (long-run
+    /// policy).
+    #[arg(long, value_name = "N", help_heading = "Retries")]
+    pub(crate) connect: Option<Budget>,
+
+    /// Retries after failures while sending or reading, or none, or off. Default: 2 (long-run
+    /// policy).
+    #[arg(long, value_name = "N", help_heading = "Retries")]
+    pub(crate) read: Option<Budget>,
+
+    /// Retries after a status of --forcelist or a Retry-After, or none, or off. Default: 3
+    /// (long-run policy).
+    #[arg(long, value_name = "N", help_heading = "Retries")]
+    pub(crate) status: Option<Budget>,
+
+    /// Redirects followed, or none, or off. Default: none, so total alone limits them (urllib3).
+    #[arg(long, value_name = "N", help_heading = "Retries")]
+    pub(crate) redirect: Option<Budget>,
+
+    /// Retries after any other failure, or none, or off. Default: none, so total alone limits them
+    /// (urllib3).
+    #[arg(long, value_name = "N", help_heading = "Retries")]
+    pub(crate) other: Option<Budget>,
+
+    /// Statuses that are retried, such as 429,500-504, or none. Default:
+    /// 408,425,429,500,502,503,504 (long-run policy; urllib3: none).
+    #[arg(long, value_name = "LIST", help_heading = "Retries")]
+    pub(crate) forcelist: Option<Statuses>,
+
+    /// Methods that are retried once the request may have arrived, such as GET,HEAD, or any, or
+    /// none. Default: GET,HEAD,OPTIONS (long-run policy; urllib3 adds DELETE, PUT, TRACE).
+    #[arg(long, value_name = "LIST", help_heading = "Retries")]
+    pub(crate) methods: Option<Methods>,
+
+    /// Wait before the first retry; it doubles with each further one. Default: 0.6 (long-run
+    /// policy; urllib3: 0).
+    #[arg(long, value_name = "S", value_parser = values::wait, help_heading = "Retries")]
+    pub(crate) backoff_factor: Option<Duration>,
+
+    /// Ceiling of a single backoff. Default: 120 (urllib3).
+    #[arg(long, value_name = "S", value_parser = values::wait, help_heading = "Retries")]
+    pub(crate) backoff_max: Option<Duration>,
+
+    /// How backoffs are spread. Default: none, the exact series.
+    #[arg(long, value_name = "KIND", help_heading = "Retries")]
+    pub(crate) jitter: Option<Jitter>,
+
+    /// Longest Retry-After that is part of the promised worst case. Default: 60 (long-run policy;
+    /// urllib3: 21600).
+    #[arg(long, value_name = "S", value_parser = values::wait, help_heading = "Retries")]
+    pub(crate) retry_after_max: Option<Duration>,
+
+    /// A field of every request, 'Name: value'; 'Name:' removes one; may be given several times.
+    /// Default: the four fields that requests sends.
+    #[arg(
+        short = 'H',
+        long = "header",
+        value_name = "NAME: VALUE",
+        value_parser = values::header,
+        help_heading = "Requests"
+    )]
+    pub(crate) headers: Vec<HeaderArg>,
+
+    /// Ceiling of a decoded body such as 512K or 10M, beyond which the URL fails. Default: none.
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Requests")]
+    pub(crate) max_body: Option<u64>,
+
+    /// Check certificates against this PEM file instead of the built-in roots. Default: Mozilla's
+    /// roots.
+    #[arg(long, value_name = "FILE", help_heading = "Requests")]
+    pub(crate) cacert: Option<PathBuf>,
+
+    /// Do not check certificates at all. Default: check.
+    #[arg(long, help_heading = "Requests")]
+    pub(crate) insecure: bool,
+
+    #[command(flatten)]
+    pub(crate) voice: VoiceArgs,
+}
+
+/// How much is said on standard error.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct VoiceArgs {
+    /// One JSON object with the progress each second on standard error. Default: a bar on a
+    /// terminal, a line now and then elsewhere.
+    #[arg(long, help_heading = "Messages")]
+    pub(crate) json_progress: bool,
+
+    /// Say nothing but errors. Default: plan, progress and summary.
+    #[arg(short, long, help_heading = "Messages")]
+    pub(crate) quiet: bool,
+
+    /// Say more; twice: everything. RUST_LOG, where set, decides instead. Default: warnings.
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Messages")]
+    pub(crate) verbose: u8,
+}
+
+/// `longhaul demo`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DemoArgs {
+    /// What the URLs, their faults and the order of everything random follow from. Default: 1.
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
+    pub(crate) seed: u64,
+
+    /// How many URLs. Default: 1200.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = values::count,
+        default_value = "1200",
+        hide_default_value = true
+    )]
+    pub(crate) urls: NonZeroUsize,
+
+    /// Worker threads. Default: 24.
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        value_parser = values::workers,
+        default_value = "24",
+        hide_default_value = true
+    )]
+    pub(crate) workers: NonZeroUsize,
+
+    /// Where the records go. Default: a new folder among the temporary files.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) voice: VoiceArgs,
+}
+
+/// `--rotate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rotate {
+    /// For every request, round robin.
+    Request,
+    /// Only on a retry.
+    Retry,
+    /// One proxy per host, until it fails.
+    Host,
+    /// At random.
+    Random,
+}
+
+/// `--jitter`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Jitter {
+    /// The exact series.
+    None,
+    /// Anything from zero to the series' value.
+    Full,
+    /// Half of the series' value, and up to the other half on top.
+    Equal,
+    /// Between the factor and three times the wait before.
+    Decorrelated,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::UsageError;
+    use clap::CommandFactory;
+
+    /// The line that is printed for these arguments; `None` where they are fine.
+    fn line(arguments: &[&str]) -> Option<String> {
+        let error = Cli::try_parse_from([&["longhaul"], arguments].concat()).err()?;
+        UsageError::from_clap(&error).map(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_tells_its_default() {
+        for command in Cli::command().get_subcommands() {
+            for argument in command.get_arguments() {
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                let name = argument.get_id().as_str();
+                let is_switch = matches!(name, "help" | "resume" | "retry_failed");
+                assert!(is_switch || help.contains("Default: "), "{name}: {help}");
+            }
+        }
+    }
+
+    #[test]
+    fn everything_at_once() {
+        let command = "longhaul run -i urls.txt -o out.jsonl -w 24 -x a:1 -x b:2 --proxies p.txt \
+            --rotate host --connect-timeout 5 --read-timeout 25s --deadline none --total 4 \
+            --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
+            --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
+            --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
+            --max-body 10M --bodies d --cacert ca.pem --no-env -HA:b -H C: --resume \
+            --retry-failed --json-progress -vv";
+        let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
+        let Command::Run(run) = cli.command else { panic!("{command}") };
+        assert_eq!(run.proxies, ["a:1", "b:2"]);
+        assert_eq!(run.deadline, Some(Limit(None)));
+        assert_eq!(run.connect, Some(Budget::Unlimited));
+        assert_eq!(run.read, Some(Budget::Off));
+        assert_eq!(run.rotate, Some(Rotate::Host));
+        assert_eq!(run.jitter, Some(Jitter::Decorrelated));
+        assert_eq!(run.max_body, Some(10 << 20));
+        assert_eq!(run.headers.len(), 2);
+        assert_eq!(run.voice.verbose, 2);
+        assert!(run.resume && run.retry_failed && run.no_env && run.voice.json_progress);
+    }
+
+    #[test]
+    fn mistakes_are_one_line_with_place_value_and_remedy() {
+        for (arguments, parts) in [
+            (&["run", "--connect-timeout", "0"][..], &["--connect-timeout: ", "0"][..]),
+            (&["run", "--backoff-factor", "x"], &["--backoff-factor: 'x' is not a wait; give"]),
+            (&["run", "-w", "0"], &["--workers: '0' is not a number of workers; give 1 to 10000"]),
+            (
+                &["run", "--rotate", "daily"],
+                &["--rotate: there is no 'daily'; give one of request, retry, host, random"],
+            ),
+            (&["run", "--totl", "3"], &["--totl: there is no such flag; did you mean --total?"]),
+            (&["run", "--total", "many"], &["--total: ", "many", "none", "off"]),
+            (&["run", "--forcelist", "429,5xx"], &["--forcelist: ", "5xx", "429,500-504"]),
+            (&["run", "--methods", "G T"], &["--methods: ", "G T", "any"]),
+            (&["run", "--max-body", "ten\nM"], &["--max-body: 'ten\\nM' is not a size; give"]),
+            (&["run", "--total"], &["--total: has no value; give it as --total <N>"]),
+            (&["run", "--total", "1", "--total", "2"], &["--total: is given twice; leave one"]),
+            (&["fly"], &["there is no command 'fly'; see `longhaul --help`"]),
+            (&[], &["no command is given; see `longhaul --help`"]),
+        ] {
+            let line = line(arguments).unwrap_or_default();
+            assert!(line.starts_with("longhaul: error: "), "{line}");
+            assert_eq!(line.lines().count(), 1, "{line}");
+            for part in parts {
+                assert!(line.contains(part), "{line} lacks {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn help_and_version_are_no_mistakes() {
+        for arguments in [&["--help"][..], &["--version"], &["run", "--help"], &["demo", "-h"]] {
+            assert_eq!(line(arguments), None, "{arguments:?}");
+        }
+    }
+}

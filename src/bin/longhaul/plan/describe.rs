@@ -1,0 +1,150 @@
+//! The plan in words, printed before the run.
+//!
+//! Whoever starts a run overnight wants to read four things first: how much there is to do, with
+//! what, how long a single URL can hold out at most, and where the results will be.
+
+use super::{Input, Plan, Proxies};
+use crate::args::Rotate;
+use longhaul::message::Verify;
+use longhaul::policy::{Bound, format_duration};
+use std::fmt::Write as _;
+
+/// What counting the input came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// To be done; `None` where the input can be read only once.
+    pub(crate) urls: Option<u64>,
+    /// Recorded already.
+    pub(crate) done: u64,
+    /// Lines that stand there more than once.
+    pub(crate) repeated: u64,
+}
+
+impl Plan {
+    /// The plan in words.
+    pub(crate) fn describe(&self, counted: &Counted) -> String {
+        let mut text = String::from("longhaul: the plan\n");
+        for (name, value) in [
+            ("input", self.describe_input(counted)),
+            ("workers", self.describe_workers()),
+            ("proxies", self.describe_proxies()),
+            ("retries", self.describe_retries()),
+            ("one URL", self.describe_worst_case()),
+            ("results", self.describe_results()),
+        ] {
+            let _ = writeln!(text, "  {name:8} {value}");
+        }
+        if self.verify == Verify::Off {
+            text.push_str("  warning  certificates are not checked (--insecure)\n");
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    fn describe_input(&self, counted: &Counted) -> String {
+        let places: Vec<String> = self
+            .inputs
+            .iter()
+            .map(|input| match input {
+                Input::Urls(_) => "the command line".to_owned(),
+                Input::File(path) => path.display().to_string(),
+                Input::Stdin => "standard input".to_owned(),
+            })
+            .collect();
+        let count = match counted.urls {
+            Some(1) => "1 URL".to_owned(),
+            Some(urls) => format!("{urls} URLs"),
+            None => "as many URLs as come".to_owned(),
+        };
+        let mut text = format!("{count} from {}", places.join(" and "));
+        if counted.done > 0 {
+            let _ = write!(text, ", {} recorded already", counted.done);
+        }
+        if counted.repeated > 0 {
+            let _ = write!(text, ", {} repeated lines left out", counted.repeated);
+        }
+        text
+    }
+
+    fn describe_workers(&self) -> String {
+        let mut text = self.workers.to_string();
+        if let Some(rate) = self.rate {
+            let _ = write!(text, ", at most {} requests per second together", rate.per_second);
+        }
+        if let Some(per_host) = self.per_host {
+            let _ = write!(text, ", at most {per_host} to one host at a time");
+        }
+        if self.passes > 1 {
+            let _ = write!(text, ", {} passes", self.passes);
+        }
+        text
+    }
+
+    fn describe_proxies(&self) -> String {
+        match &self.proxies {
+            Proxies::Direct => "none, direct".to_owned(),
+            Proxies::Environment => "those of the environment".to_owned(),
+            Proxies::Pool { pool, .. } if pool.len() == 1 => "1".to_owned(),
+            Proxies::Pool { pool, rotate } => {
+                let when = match rotate {
+                    Rotate::Request => "another one for every request",
+                    Rotate::Retry => "another one on every retry",
+                    Rotate::Host => "one per host, another one on every retry",
+                    Rotate::Random => "at random",
+                };
+                format!("{}, {when}", pool.len())
+            }
+        }
+    }
+
+    fn describe_retries(&self) -> String {
+        let retry = &self.retry;
+        format!(
+            "total {}, connect {}, read {}, status {}, redirect {}, other {}; methods {}; \
+             statuses {}",
+            retry.total_budget(),
+            retry.connect_budget(),
+            retry.read_budget(),
+            retry.status_budget(),
+            retry.redirect_budget(),
+            retry.other_budget(),
+            retry.methods(),
+            retry.statuses(),
+        )
+    }
+
+    /// How long one URL can take: what is enforced first, then what the policy comes to.
+    fn describe_worst_case(&self) -> String {
+        let policy = format!(
+            "policy: formula {}, exact {}, with Retry-After {}",
+            bound(&self.worst.formula()),
+            bound(&self.worst.exact()),
+            bound(&self.worst.with_retry_after()),
+        );
+        match self.timeouts.deadline() {
+            Some(deadline) => {
+                format!("at most {}, enforced; {policy}", format_duration(deadline))
+            }
+            None => format!("no deadline; {policy}"),
+        }
+    }
+
+    fn describe_results(&self) -> String {
+        let mut text = match &self.output {
+            None => "on standard output".to_owned(),
+            Some(path) if self.resume => format!("added to {}", path.display()),
+            Some(path) => format!("in {}", path.display()),
+        };
+        if let Some(folder) = &self.bodies {
+            let _ = write!(text, ", bodies in {}", folder.display());
+        }
+        text
+    }
+}
+
+fn bound(bound: &Bound) -> String {
+    match bound {
+        Bound::At(longest) => format_duration(*longest),
+        Bound::Unbounded { because } => format!("unbounded ({because})"),
+    }
+}

@@ -1,0 +1,263 @@
+use super::*;
+use crate::args::{Cli, Command};
+use clap::Parser;
+use longhaul::secs;
+use std::collections::BTreeMap;
+
+/// A machine made of two tables.
+#[derive(Default)]
+struct Fake {
+    files: BTreeMap<&'static str, &'static str>,
+    vars: BTreeMap<&'static str, &'static str>,
+    terminal: bool,
+}
+
+impl World for Fake {
+    fn var(&self, name: &str) -> Option<String> {
+        self.vars.get(name).map(ToString::to_string)
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        let name = path.to_str().unwrap();
+        if name == "dir" || name == "." {
+            Ok(Kind::Folder)
+        } else if name == "secret" {
+            Err(io::ErrorKind::PermissionDenied.into())
+        } else if self.files.contains_key(name) {
+            Ok(Kind::File)
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    fn is_empty(&self, path: &Path) -> bool {
+        self.files.get(path.to_str().unwrap()).is_some_and(|text| text.is_empty())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        match self.files.get(path.to_str().unwrap()) {
+            Some(text) => Ok((*text).to_owned()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn stdin_is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    fn stderr_is_terminal(&self) -> bool {
+        self.terminal
+    }
+}
+
+fn fake() -> Fake {
+    let files = BTreeMap::from([
+        ("urls.txt", "http://a/\n"),
+        ("old.jsonl", "{}\n"),
+        ("empty.jsonl", ""),
+        ("proxies.txt", "# ours\na:1\nb:2\n"),
+        ("bad-proxies.txt", "a:1\n\nftp://b:2\n"),
+        ("no-proxies.txt", "# none\n"),
+        ("ca.pem", "-----BEGIN CERTIFICATE-----\n"),
+        ("not-a-ca.pem", "hello\n"),
+    ]);
+    Fake { files, vars: BTreeMap::new(), terminal: true }
+}
+
+fn args(line: &str) -> RunArgs {
+    let words = ["longhaul", "run"].into_iter().chain(line.split_whitespace());
+    match Cli::try_parse_from(words).unwrap().command {
+        Command::Run(args) => *args,
+        Command::Demo(_) => panic!("{line}"),
+    }
+}
+
+fn plan(line: &str) -> Plan {
+    resolve(&args(line), &fake()).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+fn refusal(line: &str, world: &Fake) -> String {
+    resolve(&args(line), world).map(|_| line.to_owned()).unwrap_err().to_string()
+}
+
+#[test]
+fn every_contradiction_names_its_place_and_remedy() {
+    for (line, parts) in [
+        ("", &["URL: there is none; give URLs, or a file of them with -i"][..]),
+        ("-i gone.txt", &["-i: gone.txt cannot be read: ", "; name"]),
+        ("-i secret", &["-i: secret cannot be read: permission denied; name"]),
+        ("-i dir", &["-i: dir is a folder; name a file of URLs"]),
+        ("http://a/ --retry-failed", &["--retry-failed: ", "add --resume"]),
+        ("http://a/ --resume", &["--resume: ", "name the results file with -o"]),
+        ("http://a/ --resume -o -", &["--resume: ", "name the results file with -o"]),
+        ("http://a/ -o old.jsonl", &["-o: old.jsonl holds results already; add --resume"]),
+        ("http://a/ -o dir", &["-o: dir is a folder; name a file in it"]),
+        ("http://a/ -o gone/new.jsonl", &["-o: gone is no folder; make it"]),
+        ("http://a/ -o secret", &["-o: secret cannot be used: permission denied; name another"]),
+        ("http://a/ --bodies urls.txt", &["--bodies: urls.txt is not a folder; name one"]),
+        ("http://a/ --rotate host", &["--rotate: there is nothing to rotate; give proxies"]),
+        ("http://a/ -x ftp://b:2", &["-x: ", "ftp"]),
+        ("http://a/ --proxies gone.txt", &["--proxies: gone.txt cannot be read: "]),
+        ("http://a/ --proxies no-proxies.txt", &["--proxies no-proxies.txt: ", "empty"]),
+        ("http://a/ --proxies bad-proxies.txt", &["--proxies bad-proxies.txt: ", "line 3"]),
+        ("http://a/ --no-env --exit-check http://e/", &["--exit-check: without a proxy"]),
+        ("http://a/ -x a:1 --exit-check e", &["--exit-check: this is no http or https URL; give"]),
+        ("http://a/ -x a:1 --exit-check ftp://e/", &["--exit-check: this is no http or https URL"]),
+        ("http://a/ --cacert ca.pem --insecure", &["--insecure: makes --cacert pointless; leave"]),
+        ("http://a/ --cacert gone.pem", &["--cacert: gone.pem cannot be read: "]),
+        ("http://a/ --cacert not-a-ca.pem", &["--cacert: not-a-ca.pem holds no PEM certificate"]),
+        ("http://a/ -q -v", &["-q: contradicts -v; leave one of them out"]),
+    ] {
+        let text = refusal(line, &fake());
+        assert!(text.starts_with("longhaul: error: "), "{line}: {text}");
+        assert_eq!(text.lines().count(), 1, "{line}: {text}");
+        for part in parts {
+            assert!(text.contains(part), "{line}: {text} lacks {part}");
+        }
+    }
+}
+
+#[test]
+fn a_broken_variable_is_found_unless_it_is_not_consulted() {
+    let mut world = fake();
+    world.vars.insert("https_proxy", "http://user:hunter2@:::");
+    let text = refusal("http://a/", &world);
+    assert!(text.contains("environment: ") && text.contains("https_proxy"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+    for line in ["http://a/ --no-env", "http://a/ -x a:1"] {
+        assert!(resolve(&args(line), &world).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn no_refusal_shows_a_password() {
+    for line in ["http://a/ -x http://user:hunter2@b:99999", "http://a/ -x ftp://user:hunter2@b:1"]
+    {
+        let text = refusal(line, &fake());
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[test]
+fn where_the_urls_come_from() {
+    let urls = || Input::Urls(vec!["http://a/".to_owned()]);
+    assert_eq!(plan("http://a/").inputs, [urls()]);
+    assert_eq!(plan("-i urls.txt").inputs, [Input::File("urls.txt".into())]);
+    assert_eq!(plan("-i -").inputs, [Input::Stdin]);
+    assert_eq!(plan("http://a/ -i urls.txt").inputs, [urls(), Input::File("urls.txt".into())]);
+    let piped = Fake { terminal: false, ..fake() };
+    assert_eq!(resolve(&args(""), &piped).unwrap().inputs, [Input::Stdin]);
+}
+
+#[test]
+fn where_the_records_go() {
+    for (line, wanted) in [
+        ("http://a/", None),
+        ("http://a/ -o -", None),
+        ("http://a/ -o new.jsonl", Some("new.jsonl")),
+        ("http://a/ -o empty.jsonl", Some("empty.jsonl")),
+        ("http://a/ -o old.jsonl --resume", Some("old.jsonl")),
+        ("http://a/ -o new.jsonl --resume --retry-failed", Some("new.jsonl")),
+    ] {
+        assert_eq!(plan(line).output, wanted.map(PathBuf::from), "{line}");
+    }
+}
+
+#[test]
+fn who_speaks() {
+    for (line, terminal, voice, talks) in [
+        ("http://a/", true, Voice::Bar, true),
+        ("http://a/", false, Voice::Lines, true),
+        ("http://a/ -q", true, Voice::Silent, false),
+        ("http://a/ --json-progress", true, Voice::Json, true),
+        ("http://a/ --json-progress -q", false, Voice::Json, false),
+    ] {
+        let plan = resolve(&args(line), &Fake { terminal, ..fake() }).unwrap();
+        assert_eq!((plan.voice, plan.talks), (voice, talks), "{line}");
+    }
+}
+
+#[test]
+fn which_proxies() {
+    let count = |line| match plan(line).proxies {
+        Proxies::Pool { pool, .. } => pool.len(),
+        _ => 0,
+    };
+    assert_eq!(count("http://a/ -x a:1"), 1);
+    assert_eq!(count("http://a/ -x a:1 -x c:3 --proxies proxies.txt"), 3);
+    assert!(matches!(plan("http://a/").proxies, Proxies::Direct));
+    let mut world = fake();
+    world.vars.insert("all_proxy", "http://c:3");
+    let proxies = |line| resolve(&args(line), &world).unwrap().proxies;
+    assert!(matches!(proxies("http://a/"), Proxies::Environment));
+    assert!(matches!(proxies("http://a/ --no-env"), Proxies::Direct));
+    assert!(matches!(
+        plan("http://a/ --rotate random -x a:1").proxies,
+        Proxies::Pool { rotate: Rotate::Random, .. }
+    ));
+}
+
+#[test]
+fn the_policy_is_the_long_run_with_what_was_asked_for() {
+    assert_eq!(plan("http://a/").retry, Retry::long_run());
+    assert_eq!(
+        plan("http://a/ --total 2 --status off --forcelist 503 --methods any").retry,
+        Retry::long_run()
+            .total(2)
+            .status(longhaul::policy::Budget::Off)
+            .status_forcelist(vec![503])
+            .allowed_methods(longhaul::policy::Methods::Any)
+    );
+    assert_eq!(
+        plan("http://a/ --jitter full --backoff-max 30").retry,
+        Retry::long_run().backoff(Backoff::full_jitter(secs(0.6)).with_max(secs(30.0)))
+    );
+    assert_eq!(
+        plan("http://a/ --backoff-factor 0").retry,
+        Retry::long_run().backoff(Backoff::exponential(Duration::ZERO))
+    );
+}
+
+#[test]
+fn the_deadline_is_the_promise_unless_it_is_taken_away() {
+    for line in ["http://a/", "http://a/ --total 1 --retry-after-max 0", "http://a/ --read 0"] {
+        let plan = plan(line);
+        let promised = match plan.worst.with_retry_after() {
+            Bound::At(longest) => longest,
+            Bound::Unbounded { because } => panic!("{line}: {because}"),
+        };
+        assert_eq!(plan.timeouts.deadline(), Some(promised), "{line}");
+    }
+    assert_eq!(plan("http://a/ --deadline none").timeouts.deadline(), None);
+    assert_eq!(plan("http://a/ --deadline 90").timeouts.deadline(), Some(secs(90.0)));
+    // Without a read timeout there is no worst case, and none is invented.
+    assert_eq!(plan("http://a/ --read-timeout none").timeouts.deadline(), None);
+}
+
+#[test]
+fn the_plan_in_words() {
+    let counted = Counted { urls: Some(1200), done: 0, repeated: 34 };
+    let words = plan("-i urls.txt -w 24 -x a:1 -x b:2 --rate 5/s --per-host 4 -o new.jsonl")
+        .describe(&counted);
+    for part in [
+        "1200 URLs from urls.txt, 34 repeated lines left out",
+        "24, at most 5 requests per second together, at most 4 to one host at a time",
+        "2, another one for every request",
+        "total 4, connect 3, read 2, status 3, redirect none, other none",
+        "at most 335.1 s, enforced",
+        "formula 2 min 39 s, exact 159.3 s, with Retry-After 335.1 s",
+        "in new.jsonl",
+    ] {
+        assert!(words.contains(part), "{words} lacks {part}");
+    }
+    let words = plan("http://a/ --deadline none --insecure").describe(&Counted::default());
+    for part in [
+        "as many URLs as come from the command line",
+        "none, direct",
+        "no deadline",
+        "on standard output",
+        "certificates are not checked",
+    ] {
+        assert!(words.contains(part), "{words} lacks {part}");
+    }
+}

@@ -1,0 +1,140 @@
+//! From a plan to a run: the one place that speaks to the library's batch.
+
+use crate::args::RunArgs;
+use crate::exit::Exit;
+use crate::plan::{self, Counted, Input, Plan, Proxies};
+use crate::progress::{self, Progress};
+use crate::signals;
+use crate::summary;
+use crate::usage::UsageError;
+use crate::world::RealWorld;
+use longhaul::batch::{self, Existing, Outcome, Source, exit_code_of};
+use longhaul::session::SessionBuilder;
+use longhaul::{Batch, Error, Session};
+use std::time::Duration;
+
+/// `longhaul run`.
+///
+/// # Errors
+/// A mistake of the user's, before anything was sent.
+pub(crate) fn command(args: &RunArgs) -> Result<Exit, UsageError> {
+    run(&plan::resolve(args, &RealWorld)?)
+}
+
+/// Carries the plan out, from its printout to its summary.
+///
+/// # Errors
+/// A mistake of the user's that only the library could find, before anything was sent.
+pub(crate) fn run(plan: &Plan) -> Result<Exit, UsageError> {
+    match begin(plan) {
+        Ok(exit) => Ok(exit),
+        Err(error) if exit_code_of(&error) == Exit::USAGE.0 => {
+            Err(UsageError::from_library(&error))
+        }
+        Err(error) => {
+            progress::print(&format!("longhaul: stopped before the first URL: {error}"));
+            Ok(Exit(exit_code_of(&error)))
+        }
+    }
+}
+
+fn begin(plan: &Plan) -> Result<Exit, Error> {
+    let recipe = recipe(plan)?;
+    let mut run = batch(plan, &recipe)?;
+    let counted = counted(run.plan()?);
+    if plan.talks {
+        progress::print(&plan.describe(&counted));
+    }
+    if let Err(error) = signals::listen(run.stopper()) {
+        // The run goes on; only the orderly end on Ctrl-C is missing.
+        log::warn!("no handler for Ctrl-C: {error}");
+    }
+    let outcome = run.run()?;
+    report(plan, &recipe, outcome)
+}
+
+/// The sessions of the workers.
+fn recipe(plan: &Plan) -> Result<SessionBuilder, Error> {
+    let mut recipe = Session::builder()
+        .retry(plan.retry.clone())
+        .timeout(plan.timeouts)
+        .verify(plan.verify.clone())
+        .trust_env(plan.trust_env)
+        .max_body_bytes(plan.max_body);
+    if let Proxies::Pool { pool, .. } = &plan.proxies {
+        recipe = recipe.proxies(pool.clone());
+    }
+    if let Some(seed) = plan.seed {
+        recipe = recipe.seed(seed);
+    }
+    for header in &plan.headers {
+        recipe = match &header.value {
+            Some(value) => recipe.header(&header.name, value.as_str()),
+            None => recipe.without_header(&header.name),
+        };
+    }
+    Ok(recipe)
+}
+
+fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
+    let source = plan.inputs.iter().fold(Source::new(), |source, input| match input {
+        Input::Urls(urls) => source.add_urls(urls.iter().cloned()),
+        Input::File(path) => source.add_file(path),
+        Input::Stdin => source.add_stdin(),
+    });
+    let mut builder =
+        Batch::builder(recipe.clone()).source(source).workers(plan.workers).passes(plan.passes);
+    if let Some(path) = &plan.output {
+        builder = builder.output(path);
+    }
+    if plan.resume {
+        builder = builder.existing(Existing::Resume { retry_failed: plan.retry_failed });
+    }
+    if let Some(folder) = &plan.bodies {
+        builder = builder.bodies(folder);
+    }
+    if let Some(rate) = plan.rate {
+        builder = builder.rate(rate.per_second);
+    }
+    if let Some(per_host) = plan.per_host {
+        builder = builder.per_host(per_host);
+    }
+    if let (Some(url), Proxies::Pool { pool, .. }) = (&plan.exit_check, &plan.proxies) {
+        builder = builder.exit_check(url, pool.proxies().cloned());
+    }
+    let cutter = recipe.cutter();
+    builder = builder.on_abort(move || cutter.cut());
+    let mut teller: Option<Progress> = None;
+    let voice = plan.voice;
+    builder = builder.on_progress(move |now| {
+        // The first call tells the total, which shapes the bar.
+        teller.get_or_insert_with(|| Progress::new(voice, now.total)).update(now);
+    });
+    builder.build()
+}
+
+fn counted(found: &batch::Plan) -> Counted {
+    Counted {
+        urls: found.input.complete.then_some(found.input.items),
+        done: found.input.done,
+        repeated: found.input.repeated,
+    }
+}
+
+fn report(plan: &Plan, recipe: &SessionBuilder, outcome: Outcome) -> Result<Exit, Error> {
+    let exit = Exit(outcome.exit_code());
+    let mut summary = outcome.summary;
+    if let Some(deadline) = plan.timeouts.deadline() {
+        summary.promised_ms = Some(milliseconds(deadline));
+    }
+    if plan.talks {
+        progress::print(&summary::render(&summary, &recipe.proxy_stats()));
+    } else if let Some(reason) = summary.stopped.filter(|_| exit != Exit::SUCCESS) {
+        progress::print(&format!("longhaul: stopped: {reason}"));
+    }
+    Ok(exit)
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

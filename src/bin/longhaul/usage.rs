@@ -1,0 +1,98 @@
+//! What is said when the user asked for something that cannot be done.
+//!
+//! A mistake is answered with one line that names the *place* (a flag, a file with its line), says
+//! *what* is wrong there with the value as it was given, and the *remedy*. A wall of usage
+//! text hides all three, so clap's own errors are turned into the same line.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::error::Error as _;
+use std::fmt;
+
+/// A mistake in arguments, files or environment; ends the program with exit code 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UsageError {
+    place: String,
+    text: String,
+}
+
+impl UsageError {
+    /// `text` says what is wrong and what to do about it.
+    pub(crate) fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { place: place.into(), text: text.into() }
+    }
+
+    /// A mistake that the library found, at the place that its sentence names.
+    pub(crate) fn from_library(error: &longhaul::Error) -> Self {
+        Self::new("", error.message())
+    }
+
+    /// The mistake that clap found, or `None` for help and version, which are none.
+    pub(crate) fn from_clap(error: &clap::Error) -> Option<Self> {
+        let argument = text(error, ContextKind::InvalidArg);
+        let value = text(error, ContextKind::InvalidValue);
+        Some(match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return None,
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+                Self::new("", "no command is given; see `longhaul --help`")
+            }
+            ErrorKind::InvalidSubcommand => {
+                let name = text(error, ContextKind::InvalidSubcommand);
+                Self::new("", format!("there is no command '{name}'; see `longhaul --help`"))
+            }
+            ErrorKind::UnknownArgument => {
+                let near = text(error, ContextKind::SuggestedArg);
+                let remedy = if near.is_empty() {
+                    "see `longhaul run --help`".to_owned()
+                } else {
+                    format!("did you mean {near}?")
+                };
+                Self::new(argument, format!("there is no such flag; {remedy}"))
+            }
+            ErrorKind::ArgumentConflict if argument == text(error, ContextKind::PriorArg) => {
+                Self::new(flag_of(&argument), "is given twice; leave one of them out")
+            }
+            ErrorKind::InvalidValue if value.is_empty() => {
+                Self::new(flag_of(&argument), format!("has no value; give it as {argument}"))
+            }
+            ErrorKind::InvalidValue => {
+                let valid = text(error, ContextKind::ValidValue);
+                Self::new(flag_of(&argument), format!("there is no '{value}'; give one of {valid}"))
+            }
+            ErrorKind::ValueValidation => {
+                let reason = error.source().map(ToString::to_string).unwrap_or_default();
+                Self::new(flag_of(&argument), reason)
+            }
+            _ => {
+                let shown = error.to_string();
+                let line = shown.lines().next().unwrap_or_default();
+                let line = line.trim_start_matches("error: ");
+                Self::new("", format!("{line}; see `longhaul --help`"))
+            }
+        })
+    }
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.place.is_empty() { "" } else { ": " };
+        let line = format!("longhaul: error: {}{colon}{}", self.place, self.text);
+        // A value may hold a line break or an escape sequence; the answer stays one plain line.
+        for c in line.chars() {
+            if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
+        }
+        Ok(())
+    }
+}
+
+/// The flag alone, of `--connect-timeout <S>`.
+fn flag_of(argument: &str) -> String {
+    argument.split_whitespace().next().unwrap_or(argument).trim_end_matches("...").to_owned()
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(value)) => value.clone(),
+        Some(ContextValue::Strings(values)) => values.join(", "),
+        _ => String::new(),
+    }
+}

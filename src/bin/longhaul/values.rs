@@ -1,0 +1,247 @@
+//! The values of flags as people write them.
+//!
+//! Each parser gives back a type that cannot hold a wrong value, and on failure one sentence that
+//! repeats the value and says what would be right. Where the library has a parser for it (durations,
+//! budgets, statuses, methods), that one is used, so that the command and a program read `1m30s` or
+//! `429,500-504` alike; what is here belongs to the command alone.
+
+use http::{HeaderName, HeaderValue};
+use longhaul::policy::parse_duration;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::time::Duration;
+
+/// A timeout: above zero, or `none`.
+pub(crate) fn timeout(text: &str) -> Result<Limit, String> {
+    parse_duration(text).map(Limit).map_err(|error| error.message().to_owned())
+}
+
+/// A duration or nothing; a type of its own, since clap reads `Option` as "may be left out".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) Option<Duration>);
+
+/// A wait: zero or more, never endless.
+pub(crate) fn wait(text: &str) -> Result<Duration, String> {
+    if text.trim().trim_end_matches('s').parse::<f64>() == Ok(0.0) {
+        return Ok(Duration::ZERO);
+    }
+    match parse_duration(text) {
+        Ok(Some(wait)) => Ok(wait),
+        Ok(None) | Err(_) => {
+            Err(format!("'{text}' is not a wait; give seconds from 0 such as 0.6, 30 or 2m"))
+        }
+    }
+}
+
+/// A count of at least one.
+pub(crate) fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.trim().parse().map_err(|_| format!("'{text}' is not a count; give 1 or more"))
+}
+
+/// A number of worker threads.
+pub(crate) fn workers(text: &str) -> Result<NonZeroUsize, String> {
+    match text.trim().parse::<NonZeroUsize>() {
+        Ok(workers) if workers.get() <= MAX_WORKERS => Ok(workers),
+        _ => Err(format!("'{text}' is not a number of workers; give 1 to {MAX_WORKERS}")),
+    }
+}
+
+/// More threads than this are a mistyped number, not a wish.
+const MAX_WORKERS: usize = 10_000;
+
+/// A number of passes.
+pub(crate) fn passes(text: &str) -> Result<NonZeroU32, String> {
+    text.trim().parse().map_err(|_| {
+        format!("'{text}' is not a number of passes; give 1 for one pass, 2 for a second one")
+    })
+}
+
+/// A size in bytes: `512`, `64K`, `10M`, `1GiB`. K, M and G are powers of 1024, with or without
+/// `iB`; `kB`, `MB` and `GB` are powers of 1000.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is not a size; give bytes above 0 such as 65536, 512K or 10M");
+    let trimmed = text.trim();
+    let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at_checked(digits).ok_or_else(wrong)?;
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "ki" | "kib" => 1 << 10,
+        "m" | "mi" | "mib" => 1 << 20,
+        "g" | "gi" | "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let bytes = match number.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(factor).ok_or_else(wrong)?,
+        Err(_) => {
+            let fraction: f64 = number.parse().map_err(|_| wrong())?;
+            #[allow(clippy::cast_precision_loss, reason = "factors are small")]
+            let bytes = fraction * factor as f64;
+            if !(bytes.is_finite() && bytes < 9e15) {
+                return Err(wrong());
+            }
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked above; the sign cannot occur"
+            )]
+            let whole = bytes.ceil() as u64;
+            whole
+        }
+    };
+    if bytes == 0 { Err(wrong()) } else { Ok(bytes) }
+}
+
+/// A rate over all workers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rate {
+    /// Requests per second.
+    pub(crate) per_second: f64,
+}
+
+/// A rate: `5/s`, `5`, `300/min`, `1000/h`.
+pub(crate) fn rate(text: &str) -> Result<Rate, String> {
+    let wrong =
+        || format!("'{text}' is not a rate; give requests per time such as 5/s, 300/min or 1000/h");
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let seconds = match unit.trim().to_ascii_lowercase().as_str() {
+        "s" | "sec" | "second" => 1.0,
+        "m" | "min" | "minute" => 60.0,
+        "h" | "hour" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let per_second = number / seconds;
+    if per_second.is_finite() && per_second > 0.0 { Ok(Rate { per_second }) } else { Err(wrong()) }
+}
+
+/// A field of every request; without a value it is removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HeaderArg {
+    /// The name as it was typed.
+    pub(crate) name: String,
+    /// The value; `None` removes the field.
+    pub(crate) value: Option<String>,
+}
+
+/// A field: `Name: value`, or `Name:` to remove it. The value may be a secret, so no message
+/// repeats it.
+pub(crate) fn header(text: &str) -> Result<HeaderArg, String> {
+    let remedy = "give it as 'Name: value', or as 'Name:' to remove the field";
+    let Some((name, value)) = text.split_once(':') else {
+        return Err(format!("the field has no colon; {remedy}"));
+    };
+    let name = name.trim();
+    if HeaderName::from_bytes(name.as_bytes()).is_err() {
+        return Err(format!("'{}' is not a field name; {remedy}", name.escape_debug()));
+    }
+    let value = value.trim();
+    if HeaderValue::from_bytes(value.as_bytes()).is_err() {
+        return Err(format!("the value of '{name}' has a control character; {remedy}"));
+    }
+    let value = (!value.is_empty()).then(|| value.to_owned());
+    Ok(HeaderArg { name: name.to_owned(), value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhaul::secs;
+
+    #[test]
+    fn sizes() {
+        for (text, wanted) in [
+            ("1", Some(1)),
+            ("512K", Some(524_288)),
+            ("512k", Some(524_288)),
+            ("10M", Some(10_485_760)),
+            ("10 MiB", Some(10_485_760)),
+            ("10MB", Some(10_000_000)),
+            ("1GiB", Some(1_073_741_824)),
+            ("1.5K", Some(1536)),
+            ("0", None),
+            ("0.0M", None),
+            ("-1", None),
+            ("", None),
+            ("K", None),
+            ("10X", None),
+            ("1e3", None),
+            ("1.2.3K", None),
+            ("99999999999999999999", None),
+            ("18446744073709551615G", None),
+            ("99999999999999.9G", None),
+        ] {
+            assert_eq!(size(text).ok(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn rates() {
+        for (text, wanted) in [
+            ("5/s", Some(5.0)),
+            ("5", Some(5.0)),
+            ("0.5/s", Some(0.5)),
+            ("300/min", Some(5.0)),
+            ("300 / m", Some(5.0)),
+            ("3600/h", Some(1.0)),
+            ("0/s", None),
+            ("-1/s", None),
+            ("NaN/s", None),
+            ("inf", None),
+            ("5/day", None),
+            ("/s", None),
+            ("", None),
+        ] {
+            assert_eq!(rate(text).ok().map(|rate| rate.per_second), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_and_their_removal() {
+        let pair = |text: &str| header(text).ok().map(|header| (header.name, header.value));
+        let some = |name: &str, value: &str| Some((name.to_owned(), Some(value.to_owned())));
+        assert_eq!(pair("X-Key: a: b"), some("X-Key", "a: b"));
+        assert_eq!(pair("accept:text/html "), some("accept", "text/html"));
+        assert_eq!(pair("User-Agent:"), Some(("User-Agent".to_owned(), None)));
+        assert_eq!(pair("X-Name: köln"), some("X-Name", "köln"));
+        for wrong in ["no colon", "bad name: x", ": x", "X: a\nb", "X: a\r\nY: b", "X: \0"] {
+            assert_eq!(pair(wrong), None, "{wrong:?}");
+        }
+        let secret = header("Authorization: hunter2\n2").err();
+        assert!(secret.is_some_and(|message| !message.contains("hunter2")));
+    }
+
+    #[test]
+    fn waits_may_be_zero_and_timeouts_may_not() {
+        assert_eq!(wait("0"), Ok(Duration::ZERO));
+        assert_eq!(wait("0s"), Ok(Duration::ZERO));
+        assert_eq!(wait("0.6"), Ok(secs(0.6)));
+        assert!(wait("none").is_err());
+        assert!(wait("-1").is_err());
+        assert_eq!(timeout("5"), Ok(Limit(Some(secs(5.0)))));
+        assert_eq!(timeout("none"), Ok(Limit(None)));
+        for wrong in ["0", "-1", "soon", "NaN", "inf", ""] {
+            assert!(timeout(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_message_has_a_remedy() {
+        let messages = [
+            wait("x").err(),
+            count("0").err(),
+            workers("0").err(),
+            workers("10001").err(),
+            passes("0").err(),
+            size("x").err(),
+            rate("x").err(),
+            header("x").err(),
+        ];
+        for message in messages {
+            let message = message.unwrap_or_default();
+            let (what, remedy) = message.split_once("; ").unwrap_or_default();
+            assert!(!what.is_empty() && remedy.starts_with("give"), "{message}");
+        }
+    }
+}
