@@ -136,8 +136,8 @@ impl Task for FlightTask {
         let step = self.flight.step(session);
         let total = match &step {
             Step::Done(response) => response.attempts().len(),
-            Step::Failed(error) => error.attempts().len().max(self.flight.attempts()),
-            Step::Wait { .. } => self.flight.attempts(),
+            Step::Failed(error) => error.attempts().len().max(self.flight.attempts().len()),
+            Step::Wait { .. } => self.flight.attempts().len(),
         };
         let attempts = self.count(total);
         if attempts > 0 {
