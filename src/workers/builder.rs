@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// More threads than this are a mistake rather than a wish.
 const MOST_WORKERS: usize = 10_000;
 
+/// A permit is a slot of a channel that is laid out in advance, 16 bytes each.
+const MOST_PERMITS: usize = 10_000_000;
+
 /// Below this a TLS handshake or a decoder may not fit.
 const LEAST_STACK: usize = 64 * 1024;
 
@@ -196,8 +199,7 @@ impl WorkerPoolBuilder {
         } = self;
         check_count("workers", workers, MOST_WORKERS)?;
         let permits = permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
-        // A permit is a slot of a channel that is laid out in advance.
-        check_count("permits", permits, 100_000_000)?;
+        check_count("permits", permits, MOST_PERMITS)?;
         if stack_bytes < LEAST_STACK {
             return Err(Error::config(format!(
                 "stack_bytes is {stack_bytes}, which is too small for TLS; give at least {LEAST_STACK}"

@@ -161,21 +161,88 @@ impl Task for FlightTask {
         self.finish(Err(error), now)
     }
 
-    fn cut(mut finished: Finished, reason: &StopReason) -> Finished {
-        if let Err(error) = &mut finished.result
-            && error.kind() != ErrorKind::Cancelled
-        {
-            let cut = Failure::Stopped(reason.clone()).into_error();
-            let attempts = error.attempts().to_vec();
-            let source = std::mem::replace(error, cut);
-            replace(error, |cut| cut.with_attempts(attempts).with_source(source));
-        }
-        finished
+    fn cut(finished: Finished, reason: &StopReason) -> Finished {
+        let result = finished.result.map_err(|error| match error.kind() {
+            ErrorKind::Cancelled => error,
+            _ => cancelled_for(error, reason),
+        });
+        Finished { result, ..finished }
     }
 }
 
-/// Rebuilds an error in its place.
-fn replace(place: &mut Error, rebuild: impl FnOnce(Error) -> Error) {
-    let taken = std::mem::replace(place, Error::local(ErrorKind::Internal, String::new()));
-    *place = rebuild(taken);
+/// A failure that an abort may have caused, as one that it did cause.
+fn cancelled_for(error: Error, reason: &StopReason) -> Error {
+    let mut cut = Failure::Stopped(reason.clone())
+        .into_error()
+        .with_attempts(error.attempts().to_vec())
+        .with_proxy(error.proxy());
+    if let Some(url) = error.url() {
+        cut = cut.with_url(url);
+    }
+    cut.with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Fault, Phase};
+    use crate::time::{SimClock, secs};
+    use std::error::Error as _;
+
+    fn attempt(method: Method) -> Attempt {
+        Attempt {
+            method,
+            url: Arc::from("http://host.test/"),
+            proxy: None,
+            exit: None,
+            status: Some(503),
+            error: None,
+            elapsed: secs(0.1),
+            wait: None,
+            reused: false,
+            resend: false,
+            note: None,
+        }
+    }
+
+    #[test]
+    fn a_failure_that_an_abort_may_have_caused_is_a_cancellation_with_its_history() {
+        let finished = |kind| {
+            let error = Error::new(kind, Phase::Body, Fault::Target, "cut off")
+                .with_url("http://host.test/")
+                .with_attempts(vec![attempt(Method::GET)]);
+            Finished { elapsed: secs(2.0), ..Finished::of_bad_input(4, error) }
+        };
+        let cut = FlightTask::cut(finished(ErrorKind::Connection), &StopReason::Aborted);
+        assert!(cut.is_cancelled());
+        assert_eq!((cut.index, cut.elapsed, cut.attempts().len()), (4, secs(2.0), 1));
+        let error = cut.result.expect_err("cancelled");
+        assert_eq!(
+            error.to_string(),
+            "not finished, since the pool was aborted (http://host.test/)"
+        );
+        let source = error.source().expect("the failure").to_string();
+        assert_eq!(source, "cut off (http://host.test/)");
+        let cut = FlightTask::cut(finished(ErrorKind::Cancelled), &StopReason::Aborted);
+        assert_eq!(cut.result.expect_err("as it was").message(), "cut off");
+    }
+
+    #[test]
+    fn a_task_that_fails_from_outside_keeps_its_names() {
+        let clock = SimClock::default();
+        let mut request = Request::new(Method::PUT, "http://host.test/a");
+        request.id = Some("seven".to_owned());
+        let mut task = FlightTask::new(request, 7);
+        assert_eq!((task.count(2), task.count(2), task.count(3)), (2, 0, 1));
+        task.began = Some(clock.now());
+        clock.advance(secs(1.5));
+        let failure = Failure::Panicked("index out of bounds".to_owned());
+        let finished = task.fail(failure, clock.now());
+        assert_eq!((finished.index, finished.id.as_deref()), (7, Some("seven")));
+        assert_eq!((finished.url.as_str(), finished.method), ("http://host.test/a", Method::PUT));
+        assert_eq!(finished.elapsed, secs(1.5));
+        let error = finished.result.expect_err("a panic");
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert_eq!(error.message(), "a panic ended this request: index out of bounds");
+    }
 }

@@ -3,6 +3,7 @@
 use super::dispatch::{Event, Failure, Shared};
 use super::scheduler::JobId;
 use super::task::{Finished, FlightTask};
+use crate::message::Request;
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use http::Method;
 use std::fmt;
@@ -76,9 +77,7 @@ impl Ticket {
 
     /// A job answers by type, so this is not reached; and if it were, it is an answer.
     fn lost(self) -> Finished {
-        let mut request = crate::message::Request::new(self.method, self.url);
-        request.id = None;
-        Finished::of_unfed(self.index, request, Failure::Lost)
+        Finished::of_unfed(self.index, Request::new(self.method, self.url), Failure::Lost)
     }
 }
 
