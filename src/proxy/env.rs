@@ -11,7 +11,8 @@
 
 use super::{NoProxy, ProxyUrl};
 use crate::error::{Error, ErrorKind};
-use std::env::{self, VarError};
+use std::env;
+use std::ffi::OsString;
 use std::sync::Arc;
 use url::Url;
 
@@ -37,55 +38,45 @@ impl EnvProxies {
     /// # Errors
     /// `InvalidProxyUrl` that names the variable; never silently direct.
     pub fn read(var: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        Self::read_with(|name| Ok(var(name)))
+        Self::read_os(|name| var(name).map(OsString::from))
     }
 
     /// Reads the environment of the process.
     ///
     /// # Errors
-    /// As [`read`](Self::read); a value that is not Unicode is one that makes no sense.
+    /// As [`read`](Self::read), and for a proxy that is not Unicode.
     pub fn from_env() -> Result<Self, Error> {
         // Where names have no case, a header can reach the lower-case variable too.
         let cgi_without_case = cfg!(windows) && env::var_os("REQUEST_METHOD").is_some();
-        Self::read_with(|name| match env::var(name) {
-            _ if cgi_without_case && name == "http_proxy" => Ok(None),
-            Ok(value) => Ok(Some(value)),
-            Err(VarError::NotPresent) => Ok(None),
-            Err(VarError::NotUnicode(value))
-                if !name.ends_with("_proxy") && !name.ends_with("_PROXY") =>
-            {
-                Ok(Some(value.to_string_lossy().into_owned()))
-            }
-            Err(VarError::NotUnicode(_)) => Err(Error::local(
-                ErrorKind::InvalidProxyUrl,
-                format!("{name}: its value is not Unicode; correct it or unset it"),
-            )),
+        Self::read_os(|name| {
+            if cgi_without_case && name == "http_proxy" { None } else { env::var_os(name) }
         })
     }
 
-    fn read_with(var: impl Fn(&str) -> Result<Option<String>, Error>) -> Result<Self, Error> {
+    fn read_os(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         let proxy = |lower: &'static str, upper: &'static str| {
-            let (name, value) = match var(lower)? {
+            let (name, value) = match var(lower) {
                 Some(value) => (lower, value),
-                None if upper == "HTTP_PROXY" && var("REQUEST_METHOD")?.is_some() => {
+                None if upper == "HTTP_PROXY" && var("REQUEST_METHOD").is_some() => {
                     return Ok(None);
                 }
-                None => (upper, var(upper)?.unwrap_or_default()),
+                None => (upper, var(upper).unwrap_or_default()),
+            };
+            let Some(value) = value.to_str() else {
+                let message = format!("{name}: its value is not Unicode; correct it or unset it");
+                return Err(Error::local(ErrorKind::InvalidProxyUrl, message));
             };
             if value.trim().is_empty() {
                 return Ok(None);
             }
-            ProxyUrl::parse_at(&value, name).map(|proxy| Some(Arc::new(proxy)))
+            ProxyUrl::parse_at(value, name).map(|proxy| Some(Arc::new(proxy)))
         };
-        let no_proxy = match var("no_proxy")? {
-            Some(value) if !value.is_empty() => value,
-            _ => var("NO_PROXY")?.unwrap_or_default(),
-        };
+        let no_proxy = var("no_proxy").filter(|list| !list.is_empty()).or_else(|| var("NO_PROXY"));
         Ok(Self {
             http: proxy("http_proxy", "HTTP_PROXY")?,
             https: proxy("https_proxy", "HTTPS_PROXY")?,
             all: proxy("all_proxy", "ALL_PROXY")?,
-            no_proxy: NoProxy::parse(&no_proxy),
+            no_proxy: NoProxy::parse(&no_proxy.unwrap_or_default().to_string_lossy()),
         })
     }
 
@@ -193,6 +184,23 @@ mod tests {
         let proxies = read(&[("HTTP_PROXY", "10.0.0.1:8000:user:pass")]).unwrap();
         let chosen = proxies.select(&"http://e.test".parse().unwrap()).unwrap();
         assert_eq!(chosen.credentials(), Some((&b"user"[..], &b"pass"[..])));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn values_that_are_not_unicode() {
+        use std::os::unix::ffi::OsStringExt;
+        let read = |wanted: &'static str| {
+            EnvProxies::read_os(move |name| {
+                (name == wanted).then(|| OsString::from_vec(b"e.test,\xff".to_vec()))
+            })
+        };
+        let error = read("ALL_PROXY").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidProxyUrl);
+        assert!(error.to_string().starts_with("ALL_PROXY: its value is not Unicode"), "{error}");
+        // Junk in a list is passed over.
+        let proxies = read("NO_PROXY").unwrap();
+        assert!(proxies.no_proxy().matches(&"http://e.test".parse().unwrap()));
     }
 
     #[test]

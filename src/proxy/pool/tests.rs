@@ -307,6 +307,20 @@ fn those_below_the_floor_are_out_while_enough_are_left() {
 }
 
 #[test]
+fn a_tenth_above_the_floor_is_enough() {
+    let mut bench = Bench::of(30);
+    for member in 3..30 {
+        (0..20).for_each(|_| bench.tell(member, Verdict::Doubtful));
+    }
+    let counts = members(30, 30, |_| bench.round("a.test", &[], Verdict::Unknown));
+    assert_eq!(counts[..3], [10, 10, 10]);
+    bench.kill(0);
+    // Two of thirty are too few to carry everything.
+    let counts = members(30, 58, |_| bench.round("a.test", &[], Verdict::Unknown));
+    assert_eq!((counts[0], &counts[1..]), (0, &[2; 29][..]));
+}
+
+#[test]
 fn quiet_is_kept_and_counts_for_that_member_alone() {
     let mut bench = Bench::of(2);
     let first = bench.take("a.test", &[]);
@@ -466,7 +480,7 @@ fn act() -> impl Strategy<Value = Act> {
         Verdict::Bad,
         Verdict::Doubtful,
         Verdict::Cool(None),
-        Verdict::Cool(Some(Duration::from_secs(30))),
+        Verdict::Cool(Some(secs(30.0))),
         Verdict::Auth,
         Verdict::Unknown,
     ];
