@@ -1,9 +1,17 @@
 //! Request bodies: those that can be sent again, and those that cannot.
+//!
+//! A retry or a 307 sends the body a second time. Whether that is possible is a property of the
+//! body and not of the moment, so it is in the type: bytes and openers can be sent as often as
+//! needed, a reader once. The second attempt with a reader is an error that says so, because an
+//! empty or half-read resend would look like a success.
 
+use crate::error::{Error, ErrorKind, Fault, Phase};
 use bytes::Bytes;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The body of a request.
 #[derive(Clone, Default)]
@@ -18,17 +26,130 @@ pub enum Body {
     Replayable(Arc<dyn Fn() -> io::Result<(Box<dyn Read + Send>, Option<u64>)> + Send + Sync>),
     /// Can be read once. A second attempt is `BodyNotReplayable`, never an empty resend. Cloning
     /// shares the one reader.
-    OneShot(Arc<std::sync::Mutex<Option<Box<dyn Read + Send>>>>, Option<u64>),
+    OneShot(Arc<Mutex<Option<Box<dyn Read + Send>>>>, Option<u64>),
+}
+
+/// The body of one attempt, opened.
+#[non_exhaustive]
+pub enum OpenBody {
+    /// None.
+    Empty,
+    /// In memory.
+    Bytes(Bytes),
+    /// To be read to its end, with its length where that is known.
+    Reader(Box<dyn Read + Send>, Option<u64>),
 }
 
 impl Body {
-    /// Whether a second attempt can send the same bytes.
+    /// The bytes of a file, opened anew for each attempt.
+    ///
+    /// Nothing is opened before the request is sent; a missing file is an `Io` error then.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self::replayable(move || {
+            let named = |error: io::Error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            };
+            let file = File::open(&path).map_err(named)?;
+            let length = file.metadata().map_err(named)?;
+            // Pipes and devices have no length to promise.
+            let length = length.is_file().then_some(length.len());
+            Ok((Box::new(file) as Box<dyn Read + Send>, length))
+        })
+    }
+
+    /// A body that `open` produces for each attempt: a reader, and its length where it is known.
+    ///
+    /// The same bytes have to come each time.
+    pub fn replayable(
+        open: impl Fn() -> io::Result<(Box<dyn Read + Send>, Option<u64>)> + Send + Sync + 'static,
+    ) -> Self {
+        Self::Replayable(Arc::new(open))
+    }
+
+    /// A body that can be read once; chunked where `length` is `None`.
+    pub fn reader(reader: impl Read + Send + 'static, length: Option<u64>) -> Self {
+        Self::OneShot(Arc::new(Mutex::new(Some(Box::new(reader)))), length)
+    }
+
+    /// Opens the body for one attempt.
+    ///
+    /// # Errors
+    /// `BodyNotReplayable` for the second opening of a one-shot body; `Io` where a replayable one
+    /// cannot be opened.
+    pub fn open(&self) -> Result<OpenBody, Error> {
+        match self {
+            Self::Empty => Ok(OpenBody::Empty),
+            Self::Bytes(bytes) => Ok(OpenBody::Bytes(bytes.clone())),
+            Self::Replayable(open) => {
+                let (reader, length) = open().map_err(|error| {
+                    let text = format!("the body cannot be opened: {error}");
+                    Error::new(ErrorKind::Io, Phase::Prepare, Fault::Local, text).with_source(error)
+                })?;
+                Ok(OpenBody::Reader(reader, length))
+            }
+            Self::OneShot(reader, length) => {
+                let reader = reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let reader = reader.ok_or_else(|| {
+                    Error::local(
+                        ErrorKind::BodyNotReplayable,
+                        "the body is a reader and was read already; give bytes or \
+                         Body::replayable to let it be sent again",
+                    )
+                })?;
+                Ok(OpenBody::Reader(reader, *length))
+            }
+        }
+    }
+
+    /// Whether a further attempt can send the same bytes: always, but for a reader.
     pub fn is_replayable(&self) -> bool {
         !matches!(self, Self::OneShot(..))
     }
+
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Self {
+        Self::Bytes(text.into())
+    }
+}
+
+impl From<&[u8]> for Body {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(Bytes::copy_from_slice(bytes))
+    }
+}
+
+impl From<&str> for Body {
+    fn from(text: &str) -> Self {
+        text.as_bytes().into()
+    }
+}
+
+impl From<File> for Body {
+    /// A one-shot body; see [`Body::file`] for one that can be sent again.
+    fn from(file: File) -> Self {
+        let length = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
+        // The length of the whole file is wrong once somebody has read from it.
+        let unread = io::Seek::stream_position(&mut &file).is_ok_and(|position| position == 0);
+        Self::reader(file, length.filter(|_| unread))
     }
 }
 
@@ -40,5 +161,76 @@ impl fmt::Debug for Body {
             Self::Replayable(_) => f.write_str("Replayable"),
             Self::OneShot(_, length) => write!(f, "OneShot({length:?})"),
         }
+    }
+}
+
+impl fmt::Debug for OpenBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::Reader(_, length) => write!(f, "Reader({length:?})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &Body) -> Result<(Vec<u8>, Option<u64>), Error> {
+        Ok(match body.open()? {
+            OpenBody::Empty => (Vec::new(), Some(0)),
+            OpenBody::Bytes(bytes) => (bytes.to_vec(), Some(bytes.len() as u64)),
+            OpenBody::Reader(mut reader, length) => {
+                let mut bytes = Vec::new();
+                reader.read_to_end(&mut bytes).unwrap();
+                (bytes, length)
+            }
+        })
+    }
+
+    #[test]
+    fn replayable_bodies_give_the_same_bytes_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("body");
+        std::fs::write(&path, b"payload").unwrap();
+        let opener = || Ok((Box::new(&b"payload"[..]) as Box<dyn Read + Send>, None));
+        for (body, length) in [
+            (Body::from("payload"), Some(7)),
+            (Body::from(b"payload".to_vec()), Some(7)),
+            (Body::file(&path), Some(7)),
+            (Body::replayable(opener), None),
+        ] {
+            assert!(body.is_replayable());
+            for _ in 0..2 {
+                assert_eq!(read(&body).unwrap(), (b"payload".to_vec(), length), "{body:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reader_is_never_sent_twice_not_even_through_a_clone() {
+        let body = Body::reader(&b"once"[..], Some(4));
+        let clone = body.clone();
+        assert!(!body.is_replayable());
+        assert_eq!(read(&body).unwrap(), (b"once".to_vec(), Some(4)));
+        for again in [&body, &clone] {
+            assert_eq!(again.open().unwrap_err().kind(), ErrorKind::BodyNotReplayable);
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = Body::file("/nonexistent/body.bin").open().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.message().contains("/nonexistent/body.bin"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_was_read_from_promises_no_length() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"abc").unwrap();
+        assert!(matches!(Body::from(file), Body::OneShot(_, None)));
     }
 }

@@ -1,23 +1,34 @@
 //! What is sent and what comes back.
+//!
+//! Everything between the words of a user and the bytes of a connection: a [`Request`] with the
+//! [`Settings`] of its session becomes a [`Prepared`] one, a redirect makes the next of it
+//! ([`follow`]), a body is decoded ([`decode`](decode())), its text is found
+//! ([`decode_text`]), and a [`Response`] holds what came. Nothing here opens a socket, sleeps or
+//! looks at a clock; the only I/O is that of bodies.
 
 mod auth;
 mod body;
 mod decode;
 mod encoding;
 mod headers;
+mod links;
 mod prepare;
+mod quote;
+mod read;
 mod redirect;
 mod request;
 mod response;
 mod settings;
 
 pub use auth::{Auth, Netrc};
-pub use body::Body;
-pub use decode::{DecodeLimits, decode};
-pub use encoding::{decode_text, encoding_of};
+pub use body::{Body, OpenBody};
+pub use decode::{DecodeLimits, Decoded, MAX_CODINGS, WireBytes, decode};
+pub use encoding::{apparent_encoding, decode_text, encoding_of};
 pub use headers::Headers;
+pub use links::Link;
 pub use prepare::{Prepared, prepare, prepare_url};
-pub use redirect::{RedirectRules, follow};
+pub use read::{BodyReader, Chunks, Lines};
+pub use redirect::{RedirectRules, follow, is_redirect};
 pub use request::{IntoRequest, Request};
 pub use response::{ConnectionFacts, Response, ResponseBody, ResponseParts, Timings};
 pub use settings::{Overrides, Setting, Settings, Verify};

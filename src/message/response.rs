@@ -1,13 +1,26 @@
 //! A response.
+//!
+//! By default its body was read and decoded before anybody saw it, so a failure of the body was
+//! retried like any other, and what is left to do cannot fail for the network's sake. In `stream`
+//! mode the body is still to come: [`text`](Response::text), [`json`](Response::json) and
+//! [`bytes`](Response::bytes) read it once and keep it, as requests' `content`;
+//! [`into_reader`](Response::into_reader), [`chunks`](Response::chunks) and
+//! [`lines`](Response::lines) hand it on without keeping it.
 
-use crate::error::{Attempt, Error};
+use super::encoding::{apparent_encoding, decode_text, encoding_of};
+use super::links::{Link, parse_links};
+use super::read::{BodyReader, Chunks, Lines, Spent, save};
+use super::redirect::is_redirect;
+use crate::error::{Attempt, Error, ErrorKind, Fault, Phase};
 use crate::proxy::Identity;
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, header};
+use serde::de::DeserializeOwned;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use url::Url;
 
@@ -85,77 +98,298 @@ pub enum ResponseBody {
 }
 
 /// The answer to a request.
-pub struct Response(Box<ResponseParts>);
+pub struct Response {
+    parts: Box<ResponseParts>,
+    /// A streamed body, once it was read as a whole.
+    read: OnceLock<Bytes>,
+}
 
 impl Response {
     /// Puts a response together.
     pub fn from_parts(parts: ResponseParts) -> Self {
-        Self(Box::new(parts))
+        Self { parts: Box::new(parts), read: OnceLock::new() }
     }
-    /// Takes it apart.
+
+    /// Takes it apart; a streamed body that was read is there as bytes.
     pub fn into_parts(self) -> ResponseParts {
-        *self.0
+        let mut parts = *self.parts;
+        if let Some(bytes) = self.read.into_inner() {
+            parts.body = ResponseBody::Bytes(bytes);
+        }
+        parts
     }
+
     /// The status code.
     pub fn status(&self) -> u16 {
-        self.0.status
+        self.parts.status
     }
+
+    /// The reason phrase as it came; may be empty.
+    pub fn reason(&self) -> &str {
+        &self.parts.reason
+    }
+
+    /// Whether the status is below 400, as requests' `ok`: a redirect that was not followed is
+    /// ok too.
+    pub fn ok(&self) -> bool {
+        self.parts.status < 400
+    }
+
+    /// Whether it asks for another URL: 301, 302, 303, 307 or 308 with a Location.
+    pub fn is_redirect(&self) -> bool {
+        is_redirect(self.parts.status, &self.parts.headers)
+    }
+
+    /// Whether it is one of the permanent redirects: 301 or 308 with a Location.
+    pub fn is_permanent_redirect(&self) -> bool {
+        self.is_redirect() && matches!(self.parts.status, 301 | 308)
+    }
+
     /// The fields.
     pub fn headers(&self) -> &HeaderMap {
-        &self.0.headers
+        &self.parts.headers
     }
+
+    /// The value of `Content-Type` as it came.
+    pub fn content_type(&self) -> Option<&str> {
+        self.parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+    }
+
+    /// The names of the cookies that it sets, in order, without their values.
+    pub fn set_cookie_names(&self) -> impl Iterator<Item = String> {
+        self.parts.headers.get_all(header::SET_COOKIE).iter().map(|value| {
+            let pair = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+            let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
+            String::from_utf8_lossy(name.trim_ascii()).into_owned()
+        })
+    }
+
+    /// The links of its `Link` fields (RFC 8288), parsed as requests does.
+    pub fn links(&self) -> Vec<Link> {
+        let values = self.parts.headers.get_all(header::LINK).iter();
+        values.flat_map(|value| parse_links(&String::from_utf8_lossy(value.as_bytes()))).collect()
+    }
+
+    /// The target of the first link with this relation, made absolute: `link("next")`.
+    pub fn link(&self, rel: &str) -> Option<Url> {
+        let links = self.links();
+        let link = links.iter().find(|link| link.has_rel(rel))?;
+        self.parts.url.join(&link.url).ok()
+    }
+
     /// The final URL.
     pub fn url(&self) -> &Url {
-        &self.0.url
+        &self.parts.url
     }
-    /// Every attempt that was made, oldest first.
-    pub fn attempts(&self) -> &[Attempt] {
-        &self.0.attempts
-    }
-    /// The proxy of the last attempt, without credentials.
-    pub fn proxy(&self) -> Option<&str> {
-        self.0.proxy.as_deref()
-    }
-    /// Phases of the last attempt.
-    pub fn timings(&self) -> Timings {
-        self.0.timings
-    }
-    /// From the first attempt to the end, waits included.
-    pub fn elapsed(&self) -> Duration {
-        self.0.elapsed
-    }
+
     /// The method of the last hop.
     pub fn method(&self) -> &Method {
-        &self.0.method
+        &self.parts.method
     }
-    /// The body; empty where it is streamed and was not read.
-    pub fn body(&self) -> &[u8] {
-        match &self.0.body {
-            ResponseBody::Bytes(bytes) => bytes,
-            ResponseBody::Reader(_) => &[],
-        }
-    }
-    /// Body bytes that came off the wire.
-    pub fn wire_bytes(&self) -> u64 {
-        self.0.wire_bytes
-    }
-    /// The connection of the last attempt.
-    pub fn connection(&self) -> &ConnectionFacts {
-        &self.0.connection
-    }
+
     /// Every hop before this one.
     pub fn history(&self) -> &[Response] {
-        &self.0.history
+        &self.parts.history
     }
+
+    /// Every attempt that was made, oldest first.
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.parts.attempts
+    }
+
+    /// The proxy of the last attempt, without credentials.
+    pub fn proxy(&self) -> Option<&str> {
+        self.parts.proxy.as_deref()
+    }
+
+    /// Phases of the last attempt.
+    pub fn timings(&self) -> Timings {
+        self.parts.timings
+    }
+
+    /// From the first attempt to the end, waits included.
+    pub fn elapsed(&self) -> Duration {
+        self.parts.elapsed
+    }
+
+    /// The connection of the last attempt.
+    pub fn connection(&self) -> &ConnectionFacts {
+        &self.parts.connection
+    }
+
+    /// Body bytes that came off the wire; for a streamed body those that had come with the head.
+    pub fn wire_bytes(&self) -> u64 {
+        self.parts.wire_bytes
+    }
+
+    /// The body as far as it is in memory; empty where it is streamed and was not read.
+    pub fn body(&self) -> &[u8] {
+        match &self.parts.body {
+            ResponseBody::Bytes(bytes) => bytes,
+            ResponseBody::Reader(_) => self.read.get().map_or(&[], |bytes| bytes),
+        }
+    }
+
+    /// The whole body; reads it where it is streamed, and keeps it (requests' `content`).
+    ///
+    /// # Errors
+    /// Those of reading the body: `ReadTimeout`, `IncompleteBody`, `ContentDecoding`, `TooLarge` …
+    /// with phase `Body`; `Io` for a streamed body that [`copy_to`](Self::copy_to) handed on.
+    pub fn bytes(&self) -> Result<Bytes, Error> {
+        let reader = match &self.parts.body {
+            ResponseBody::Bytes(bytes) => return Ok(bytes.clone()),
+            ResponseBody::Reader(reader) => reader,
+        };
+        let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = self.read.get() {
+            return Ok(bytes.clone());
+        }
+        let mut body = Vec::new();
+        let mut taken = std::mem::replace(&mut *reader, Box::new(Spent));
+        if let Err(error) = taken.read_to_end(&mut body) {
+            // It answers the next reading, too.
+            *reader = taken;
+            return Err(self.body_error(error));
+        }
+        Ok(self.read.get_or_init(|| body.into()).clone())
+    }
+
+    /// The label of the charset by the fields (requests' `encoding`); `None` where detection has
+    /// to decide.
+    pub fn encoding(&self) -> Option<String> {
+        encoding_of(self.content_type_bytes())
+    }
+
+    /// The charset that the bytes themselves suggest (requests' `apparent_encoding`).
+    ///
+    /// # Errors
+    /// Those of [`bytes`](Self::bytes).
+    pub fn apparent_encoding(&self) -> Result<&'static str, Error> {
+        Ok(apparent_encoding(&self.bytes()?))
+    }
+
     /// The text by the charset rules; reads the body where it is streamed.
     ///
     /// # Errors
     /// Those of reading the body; never for a charset.
     pub fn text(&self) -> Result<String, Error> {
-        unimplemented!()
+        Ok(decode_text(&self.bytes()?, self.content_type_bytes()))
     }
-    // Also: reason, ok, is_redirect, json, bytes(self)->Result<Bytes>, reader(self)->impl Read, lines, copy_to,
-    // encoding, links, raise_for_status(self) -> Result<Self, Error>, content_type.
+
+    /// The body as JSON: UTF-8, else UTF-16 or UTF-32 where its first bytes say so, else by the
+    /// charset of the fields.
+    ///
+    /// # Errors
+    /// `InvalidJson` where it is none or does not fit `T`; those of [`bytes`](Self::bytes).
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let bytes = self.bytes()?;
+        let result = match super::encoding::json_text(&bytes, self.content_type_bytes()) {
+            None => serde_json::from_slice(&bytes),
+            Some(text) => serde_json::from_str(&text),
+        };
+        result.map_err(|error| {
+            let text = format!("the body is not the JSON it should be: {error}");
+            Error::new(ErrorKind::InvalidJson, Phase::Body, Fault::Target, text)
+                .with_url(self.shown_url())
+                .with_source(error)
+        })
+    }
+
+    /// The body as a reader; a streamed one is not kept in memory.
+    ///
+    /// Errors of the reader carry an [`Error`] that [`std::io::Error::downcast`] takes out.
+    pub fn into_reader(self) -> BodyReader {
+        BodyReader::new(self.into_parts().body)
+    }
+
+    /// The body in pieces of at most `size` bytes (requests' `iter_content`).
+    pub fn chunks(self, size: usize) -> Chunks {
+        Chunks::new(self.into_reader(), size)
+    }
+
+    /// The body line by line, without line ends, as text of the charset that the fields name, else
+    /// UTF-8 (requests' `iter_lines`).
+    pub fn lines(self) -> Lines {
+        let label = self.encoding();
+        Lines::new(self.into_reader(), label.as_deref())
+    }
+
+    /// Writes the body to `writer` and says how many bytes it was.
+    ///
+    /// A streamed body that was not read yet is written as it comes and not kept: it can be had
+    /// once.
+    ///
+    /// # Errors
+    /// Those of [`bytes`](Self::bytes), and `Io` with fault `Local` where `writer` fails.
+    pub fn copy_to(&self, writer: &mut (impl Write + ?Sized)) -> Result<u64, Error> {
+        let local = |error: io::Error| {
+            let text = format!("the body cannot be written: {error}");
+            Error::new(ErrorKind::Io, Phase::Body, Fault::Local, text).with_source(error)
+        };
+        let have = self.body();
+        if let ResponseBody::Reader(reader) = &self.parts.body
+            && self.read.get().is_none()
+        {
+            let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reader = std::mem::replace(&mut *reader, Box::new(Spent));
+            let mut buffer = vec![0; 64 * 1024];
+            let mut copied = 0;
+            loop {
+                let count = reader.read(&mut buffer).map_err(|error| self.body_error(error))?;
+                let Some(piece) = buffer.get(..count).filter(|piece| !piece.is_empty()) else {
+                    return Ok(copied);
+                };
+                writer.write_all(piece).map_err(local)?;
+                copied += count as u64;
+            }
+        }
+        writer.write_all(have).map_err(local)?;
+        Ok(have.len() as u64)
+    }
+
+    /// Writes the body to the file `path` and says how many bytes it was.
+    ///
+    /// The file appears under its name only when it is complete and on disk; until then it is a
+    /// hidden neighbour, which a failure removes.
+    ///
+    /// # Errors
+    /// Those of [`copy_to`](Self::copy_to); `Io` with the path where the file cannot be made.
+    pub fn save_to(&self, path: impl AsRef<Path>) -> Result<u64, Error> {
+        save(path.as_ref(), |file| self.copy_to(file))
+    }
+
+    /// The response itself below 400, an error with the response in it from there on.
+    ///
+    /// # Errors
+    /// `HttpStatus`; [`Error::response`] gives the response back.
+    pub fn raise_for_status(self) -> Result<Self, Error> {
+        let who = match self.parts.status {
+            400..500 => "Client",
+            500..600 => "Server",
+            _ => return Ok(self),
+        };
+        let text = format!("{} {who} Error: {}", self.parts.status, self.parts.reason);
+        let error = Error::new(ErrorKind::HttpStatus, Phase::Headers, Fault::Target, text)
+            .with_url(self.shown_url())
+            .with_proxy(self.proxy())
+            .with_attempts(self.parts.attempts.clone());
+        Err(error.with_response(self))
+    }
+
+    fn content_type_bytes(&self) -> Option<&[u8]> {
+        self.parts.headers.get(header::CONTENT_TYPE).map(header::HeaderValue::as_bytes)
+    }
+
+    fn body_error(&self, error: io::Error) -> Error {
+        Error::from_io(error, Phase::Body, Fault::Target)
+            .with_url(self.shown_url())
+            .with_proxy(self.proxy())
+    }
+
+    fn shown_url(&self) -> &str {
+        // Userinfo never gets into a prepared URL.
+        self.parts.url.as_str()
+    }
 }
 
 impl Error {
@@ -177,6 +411,10 @@ impl Error {
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Response({} {})", self.0.status, self.0.url)
+        write!(f, "Response({} {})", self.parts.status, self.parts.url)
     }
 }
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+mod tests;

@@ -1,9 +1,14 @@
 //! The settings of a session, and what a request changes of them.
+//!
+//! requests merges both by one rule: what the request names wins, `None` takes a setting away,
+//! what it leaves out comes from the session. The three states are a type here, so that "not
+//! given" and "taken away" cannot be confused.
 
-use super::{Auth, Headers};
+use super::{Auth, Headers, Netrc};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// requests' three states of a per-request argument: left out, given, or `None`.
 #[allow(clippy::exhaustive_enums, reason = "the three states there are")]
@@ -76,6 +81,53 @@ pub struct Settings {
     pub trust_env: bool,
     /// An uncovered URL is an error rather than direct; default off (on in pools with proxies).
     pub proxies_required: bool,
+    /// The credentials file, once it was read; default none.
+    pub netrc: Option<Arc<Netrc>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            headers: default_headers(),
+            params: Vec::new(),
+            auth: None,
+            timeouts: Timeouts::default(),
+            retry: Retry::default(),
+            max_redirects: 30,
+            allow_redirects: true,
+            secret_headers: Vec::new(),
+            max_body_bytes: None,
+            max_wire_bytes: None,
+            stream: false,
+            verify: Verify::On,
+            proxies: ProxyMap::new(),
+            trust_env: true,
+            proxies_required: false,
+            netrc: None,
+        }
+    }
+}
+
+/// requests' `default_headers`, in its order, with the codings that this build decodes.
+fn default_headers() -> Headers {
+    let mut codings = String::from("gzip, deflate");
+    if cfg!(feature = "brotli") {
+        codings.push_str(", br");
+    }
+    if cfg!(feature = "zstd") {
+        codings.push_str(", zstd");
+    }
+    let mut headers = Headers::new();
+    for (name, value) in [
+        ("User-Agent", concat!("longhaul/", env!("CARGO_PKG_VERSION"))),
+        ("Accept-Encoding", codings.as_str()),
+        ("Accept", "*/*"),
+        ("Connection", "keep-alive"),
+    ] {
+        let inserted = headers.append(name, value);
+        debug_assert!(inserted.is_ok(), "{name}");
+    }
+    headers
 }
 
 /// What one request changes of its session's settings.
