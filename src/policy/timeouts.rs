@@ -1,9 +1,30 @@
 //! Timeouts and the deadline, as types that cannot hold nonsense.
+//!
+//! Three clocks bound a URL, and each stops something the others do not. `connect` is the whole
+//! way to a connection that can be used: name, every address, TCP, proxy, TLS. `read` is the
+//! longest silence, so a page may take an hour as long as it moves. `deadline` is the wall clock
+//! for everything, waits included. None of them is a float, so that NaN and negative numbers have
+//! nowhere to go; zero is refused by [`Timeouts::validate`], which every builder calls, because a
+//! tuple of durations cannot be refused while it is converted.
 
 use crate::error::Error;
 use std::time::Duration;
 
 /// The connect and read timeouts and the deadline of one URL.
+///
+/// # Defaults
+/// Connect 5 s, read 25 s, no deadline. DIFFERENCE(default-timeouts): requests has none at all and
+/// waits for ever.
+///
+/// # Examples
+/// ```
+/// use longhaul::{Timeouts, secs};
+///
+/// let timeouts = Timeouts::from((secs(5.0), secs(25.0))).with_deadline(secs(120.0))?;
+/// assert_eq!(timeouts.deadline(), Some(secs(120.0)));
+/// assert!(Timeouts::new().with_read(secs(0.0)).is_err());
+/// # Ok::<(), longhaul::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     connect: Option<Duration>,
@@ -12,28 +33,374 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
+    /// The defaults.
+    pub const fn new() -> Self {
+        Self {
+            connect: Some(Duration::from_secs(5)),
+            read: Some(Duration::from_secs(25)),
+            deadline: None,
+        }
+    }
+
+    /// No limit at all: what requests does unless told otherwise.
+    pub const fn unlimited() -> Self {
+        Self { connect: None, read: None, deadline: None }
+    }
+
+    /// The budget for DNS, every address, TCP, proxy handshake and TLS together; `None` is no
+    /// limit.
+    ///
+    /// # Errors
+    /// `Config` for zero.
+    pub fn with_connect(mut self, connect: impl Into<Option<Duration>>) -> Result<Self, Error> {
+        self.connect = positive("connect timeout", connect.into())?;
+        Ok(self)
+    }
+
+    /// The longest silence between two bytes of the response; `None` is no limit.
+    ///
+    /// # Errors
+    /// `Config` for zero.
+    pub fn with_read(mut self, read: impl Into<Option<Duration>>) -> Result<Self, Error> {
+        self.read = positive("read timeout", read.into())?;
+        Ok(self)
+    }
+
+    /// The longest time for the whole URL with its attempts, waits and redirects, from its first
+    /// attempt on; `None` is no limit.
+    ///
+    /// # Errors
+    /// `Config` for zero.
+    pub fn with_deadline(mut self, deadline: impl Into<Option<Duration>>) -> Result<Self, Error> {
+        self.deadline = positive("deadline", deadline.into())?;
+        Ok(self)
+    }
+
     /// The connect budget; `None` is none.
     pub fn connect(&self) -> Option<Duration> {
         self.connect
     }
+
     /// The longest silence; `None` is unlimited.
     pub fn read(&self) -> Option<Duration> {
         self.read
     }
+
     /// The longest time for the whole URL; `None` is unlimited.
     pub fn deadline(&self) -> Option<Duration> {
         self.deadline
     }
-    // Also: Default (5 s, 25 s, none), `new()`, `with_connect/with_read/with_deadline(impl Into<Option<Duration>>)
-    // -> Result<Self, Error>`, TryFrom/From<Duration>, From<(Duration, Duration)>; zero is an error of
-    // `validate(&self) -> Result<(), Error>` that builders call.
+
+    /// Whether the values can be used; builders call it.
+    ///
+    /// # Errors
+    /// `Config` where one of them is zero.
+    pub fn validate(&self) -> Result<(), Error> {
+        positive("connect timeout", self.connect)?;
+        positive("read timeout", self.read)?;
+        positive("deadline", self.deadline)?;
+        Ok(())
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<Duration> for Timeouts {
+    /// requests' `timeout=5`: connect and read alike.
+    fn from(both: Duration) -> Self {
+        Self::from((both, both))
+    }
+}
+
+impl From<(Duration, Duration)> for Timeouts {
+    /// requests' `timeout=(5, 25)`: connect, then read.
+    fn from((connect, read): (Duration, Duration)) -> Self {
+        Self { connect: Some(connect), read: Some(read), deadline: None }
+    }
+}
+
+impl From<(Option<Duration>, Option<Duration>)> for Timeouts {
+    /// requests' `timeout=(5, None)`: connect, then read, `None` without limit.
+    fn from((connect, read): (Option<Duration>, Option<Duration>)) -> Self {
+        Self { connect, read, deadline: None }
+    }
+}
+
+fn positive(name: &str, value: Option<Duration>) -> Result<Option<Duration>, Error> {
+    if value == Some(Duration::ZERO) {
+        return Err(Error::config(format!(
+            "the {name} is zero: give a positive duration, or none for no limit"
+        )));
+    }
+    Ok(value)
 }
 
 /// A duration as people write it: `5`, `5s`, `0.25`, `250ms`, `1m30s`, `2h`; `none` is `None`.
 ///
+/// A number without a unit is seconds. The units are `d`, `h`, `m`, `s` and `ms`, the larger
+/// before the smaller and each at most once.
+///
 /// # Errors
-/// `Config` for anything else, for zero, negative and non-finite values.
+/// `Config` for anything else, for zero, negative and non-finite values, and for more than a
+/// hundred years.
 pub fn parse_duration(text: &str) -> Result<Option<Duration>, Error> {
-    let _ = text;
-    unimplemented!()
+    let trimmed = text.trim();
+    if trimmed.eq_ignore_ascii_case("none") {
+        return Ok(None);
+    }
+    let refuse = |why: &str| {
+        Error::config(format!(
+            "`{trimmed}` is not a duration ({why}): write 5, 0.25, 250ms, 1m30s or 2h, or `none` for no limit"
+        ))
+    };
+    let nanos = parse_nanos(trimmed).map_err(refuse)?;
+    if nanos == 0 {
+        return Err(refuse("it is zero"));
+    }
+    let seconds = u64::try_from(nanos / NANOS).unwrap_or(u64::MAX);
+    let rest = u32::try_from(nanos % NANOS).unwrap_or(0);
+    let duration = Duration::new(seconds, rest);
+    if duration > super::RetryAfter::LONGEST {
+        return Err(refuse("it is more than a hundred years"));
+    }
+    Ok(Some(duration))
+}
+
+const NANOS: u128 = 1_000_000_000;
+
+/// The units in the order in which they have to come, in nanoseconds.
+const UNITS: [(&str, u128); 5] = [
+    ("d", 86_400 * NANOS),
+    ("h", 3600 * NANOS),
+    ("m", 60 * NANOS),
+    ("s", NANOS),
+    ("ms", NANOS / 1000),
+];
+
+fn parse_nanos(text: &str) -> Result<u128, &'static str> {
+    let mut rest = text;
+    let mut units = UNITS.as_slice();
+    let mut total = 0_u128;
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    if text.starts_with('-') {
+        return Err("it is negative");
+    }
+    while !rest.is_empty() {
+        let (number, behind) = split_while(rest, |c| c.is_ascii_digit() || c == '.');
+        let (unit, behind) = split_while(behind, |c| c.is_ascii_alphabetic());
+        let first = rest.len() == text.len();
+        let unit = if unit.is_empty() && first && behind.is_empty() { "s" } else { unit };
+        let at = units.iter().position(|(name, _)| unit.eq_ignore_ascii_case(name));
+        let at = at.ok_or("the unit is unknown, missing or out of order")?;
+        let scale = units.get(at).map_or(0, |(_, scale)| *scale);
+        units = units.get(at + 1..).unwrap_or_default();
+        total = total.saturating_add(scaled(number, scale).ok_or("the number cannot be read")?);
+        rest = behind;
+    }
+    Ok(total)
+}
+
+fn split_while(text: &str, wanted: impl Fn(char) -> bool) -> (&str, &str) {
+    let end = text.find(|c| !wanted(c)).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// `number · scale` without going through a float; digits below a nanosecond are dropped.
+fn scaled(number: &str, scale: u128) -> Option<u128> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.len() + fraction.len() == 0 || fraction.contains('.') {
+        return None;
+    }
+    let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().unwrap_or(u128::MAX) };
+    let mut nanos = whole.saturating_mul(scale);
+    let mut place = scale;
+    for digit in fraction.bytes().take(20) {
+        place /= 10;
+        nanos = nanos.saturating_add(u128::from(digit - b'0') * place);
+    }
+    Some(nanos)
+}
+
+/// A duration for people: `250 ms`, `158.4 s`, `2 min 39 s`, `6 h`.
+///
+/// Fractions of a second are shown up to ten minutes, to the millisecond and rounded up, so that
+/// an upper bound stays one.
+pub fn format_duration(duration: Duration) -> String {
+    if duration >= super::RetryAfter::LONGEST {
+        return "more than 100 years".to_owned();
+    }
+    let millis = duration.as_nanos().div_ceil(1_000_000);
+    let (seconds, fraction) = (millis / 1000, millis % 1000);
+    if seconds == 0 && fraction > 0 {
+        return format!("{fraction} ms");
+    }
+    if fraction > 0 && seconds < 600 {
+        let fraction = format!("{fraction:03}");
+        return format!("{seconds}.{} s", fraction.trim_end_matches('0'));
+    }
+    let seconds = if fraction > 0 { seconds + 1 } else { seconds };
+    let parts = [
+        (seconds / 86_400, "d"),
+        (seconds / 3600 % 24, "h"),
+        (seconds / 60 % 60, "min"),
+        (seconds % 60, "s"),
+    ];
+    let shown: Vec<_> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count} {unit}"))
+        .collect();
+    if shown.is_empty() { "0 s".to_owned() } else { shown.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::time::secs;
+    use proptest::prelude::*;
+
+    #[test]
+    fn defaults_and_conversions() {
+        let default = Timeouts::default();
+        assert_eq!(
+            (default.connect(), default.read(), default.deadline()),
+            (Some(secs(5.0)), Some(secs(25.0)), None)
+        );
+        assert_eq!(Timeouts::from(secs(3.0)), Timeouts::from((secs(3.0), secs(3.0))));
+        let open = Timeouts::from((Some(secs(5.0)), None));
+        assert_eq!((open.connect(), open.read()), (Some(secs(5.0)), None));
+        assert_eq!(Timeouts::new().with_read(None).unwrap().read(), None);
+    }
+
+    #[test]
+    fn zero_is_refused_by_name() {
+        let zero = Duration::ZERO;
+        for (result, name) in [
+            (Timeouts::new().with_connect(zero).map(drop), "connect timeout"),
+            (Timeouts::new().with_read(zero).map(drop), "read timeout"),
+            (Timeouts::new().with_deadline(zero).map(drop), "deadline"),
+            (Timeouts::from((zero, secs(1.0))).validate(), "connect timeout"),
+            (Timeouts::from((secs(1.0), zero)).validate(), "read timeout"),
+        ] {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config);
+            assert_eq!(
+                error.message(),
+                format!("the {name} is zero: give a positive duration, or none for no limit")
+            );
+        }
+        Timeouts::from(Duration::MAX).validate().unwrap();
+        Timeouts::unlimited().validate().unwrap();
+    }
+
+    #[test]
+    fn durations_as_people_write_them() {
+        for (text, seconds) in [
+            ("5", 5.0),
+            ("5s", 5.0),
+            ("0.25", 0.25),
+            (".5", 0.5),
+            ("3.05", 3.05),
+            ("250ms", 0.25),
+            ("1m30s", 90.0),
+            ("1.5m", 90.0),
+            ("2h", 7200.0),
+            ("1d12h", 129_600.0),
+            (" 2H30M ", 9000.0),
+            ("1s500ms", 1.5),
+        ] {
+            assert_eq!(parse_duration(text).unwrap(), Some(secs(seconds)), "{text}");
+        }
+        assert_eq!(parse_duration("none").unwrap(), None);
+        assert_eq!(parse_duration("NONE").unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_no_duration_is_named() {
+        for text in [
+            "",
+            " ",
+            "0",
+            "0s",
+            "0.0",
+            "-1",
+            "-0.5s",
+            "nan",
+            "inf",
+            "infinity",
+            "1e3",
+            "5x",
+            "5 s",
+            "1.2.3",
+            ".",
+            "s",
+            "30s1m",
+            "1m1m",
+            "1m30",
+            "soon",
+            "99999999999999999999",
+            "1000000h",
+            "１",
+        ] {
+            let error = parse_duration(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config, "{text}");
+            let named = error.message().starts_with(&format!("`{}`", text.trim()));
+            assert!(named, "{error}");
+        }
+        let message = parse_duration("0").unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "`0` is not a duration (it is zero): write 5, 0.25, 250ms, 1m30s or 2h, or `none` for no limit"
+        );
+    }
+
+    #[test]
+    fn durations_for_people() {
+        for (seconds, shown) in [
+            (0.0, "0 s"),
+            (0.000_000_001, "1 ms"),
+            (0.25, "250 ms"),
+            (5.0, "5 s"),
+            (0.999_999, "1 s"),
+            (158.4, "158.4 s"),
+            (159.0, "2 min 39 s"),
+            (60.0, "1 min"),
+            (599.999_9, "10 min"),
+            (600.5, "10 min 1 s"),
+            (3600.0, "1 h"),
+            (21_600.0, "6 h"),
+            (90_061.0, "1 d 1 h 1 min 1 s"),
+            (1e300, "more than 100 years"),
+        ] {
+            assert_eq!(format_duration(secs(seconds)), shown);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,24}") {
+            let _ = parse_duration(&text);
+        }
+
+        #[test]
+        fn nothing_that_looks_like_a_duration_panics(text in "[0-9.]{0,40}[dhms]{0,2}[0-9.]{0,40}[dhms]{0,2}") {
+            if let Ok(Some(duration)) = parse_duration(&text) {
+                prop_assert!(!duration.is_zero());
+            }
+        }
+
+        #[test]
+        fn milliseconds_round_trip(millis in 1_u64..3_000_000_000) {
+            let parsed = parse_duration(&format!("{millis}ms")).unwrap();
+            prop_assert_eq!(parsed, Some(Duration::from_millis(millis)));
+            let _ = format_duration(Duration::from_millis(millis));
+        }
+    }
 }
