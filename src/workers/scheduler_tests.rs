@@ -191,11 +191,11 @@ fn a_rate_that_is_hit_is_one_wait_however_many_stand_behind_it() {
     assert_eq!(steps(&mut scheduler, now), [0]);
     assert_eq!(scheduler.next_wake(), Some(now + secs(0.5)));
     assert_eq!(scheduler.heap.len(), 1);
-    assert_eq!(steps(&mut scheduler, now + secs(0.4)), []);
+    assert_eq!(steps(&mut scheduler, now + secs(0.4)), Vec::<u64>::new());
     assert_eq!(steps(&mut scheduler, now + secs(0.5)), [1]);
     // A retry stands before the fresh ones, behind the same rate.
     scheduler.wait(JobId(0), 0, wish(now + secs(0.6), "a"), now + secs(0.5));
-    assert_eq!(steps(&mut scheduler, now + secs(0.9)), []);
+    assert_eq!(steps(&mut scheduler, now + secs(0.9)), Vec::<u64>::new());
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [0]);
 }
 
@@ -208,14 +208,14 @@ fn the_rate_of_one_host_lets_the_others_pass_and_is_forgotten() {
     for job in [0, 3, 4] {
         scheduler.done(JobId(job), true, now + ms(1));
     }
-    assert_eq!(steps(&mut scheduler, now + ms(999)), []);
+    assert_eq!(steps(&mut scheduler, now + ms(999)), Vec::<u64>::new());
     assert_eq!(scheduler.next_wake(), Some(now + secs(1.0)));
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [1]);
     assert_eq!(scheduler.hosts(), 1);
     scheduler.done(JobId(1), true, now + secs(1.1));
     assert_eq!(steps(&mut scheduler, now + secs(2.5)), [2]);
     scheduler.done(JobId(2), true, now + secs(2.6));
-    assert_eq!(steps(&mut scheduler, now + secs(3.5)), []);
+    assert_eq!(steps(&mut scheduler, now + secs(3.5)), Vec::<u64>::new());
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
 
@@ -231,10 +231,10 @@ fn a_host_that_is_only_remembered_is_not_held() {
         assert_eq!(scheduler.hosts(), 1);
     }
     feed(&mut scheduler, [(2, "a")]);
-    assert_eq!(steps(&mut scheduler, now), []);
+    assert_eq!(steps(&mut scheduler, now), Vec::<u64>::new());
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [2]);
     scheduler.done(JobId(2), true, now + secs(1.0));
-    assert_eq!(steps(&mut scheduler, now + secs(3.0)), []);
+    assert_eq!(steps(&mut scheduler, now + secs(3.0)), Vec::<u64>::new());
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
 
@@ -341,6 +341,6 @@ fn feeding_and_cancelling_behind_a_limit_leaves_nothing_behind() {
         }
     }
     scheduler.done(JobId(0), true, now);
-    assert_eq!(steps(&mut scheduler, now), []);
+    assert_eq!(steps(&mut scheduler, now), Vec::<u64>::new());
     assert_eq!((scheduler.hosts(), scheduler.gauges().ready), (0, 0));
 }
