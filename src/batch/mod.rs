@@ -24,22 +24,28 @@
 //! is written as failed at once. The deadline and the promised worst case hold for each pass.
 
 mod bodies;
+mod exit_check;
 mod item;
 mod journal;
 mod key;
 mod record;
 mod redact;
+mod report;
 mod sink;
 mod source;
+mod tally;
 pub use bodies::Bodies;
+pub use exit_check::{Exits, address_in, exit_check};
 pub use item::{Item, Meta, Place};
 pub use journal::{Done, Existing, Found, Journal};
 pub use key::Key;
 pub use record::{
     AttemptRecord, ErrorRecord, Record, RefusedRecord, TimingsRecord, VERSION, class_of,
 };
+pub use report::{Plan, Progress, Summary};
 pub use sink::{Output, Sink, SinkError};
 pub use source::{Checked, Entry, Items, Source};
+pub use tally::{Exceptions, Longest, Tally, Way};
 
 /// A run over a source into a sink.
 #[derive(Debug)]
