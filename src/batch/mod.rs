@@ -14,7 +14,7 @@
 //!
 //! What this layer decides: which lines are the same ([`Key`]), which failures get another pass,
 //! what is in a [`Record`], when a record counts as written ([`Sink`]), what a resumption takes
-//! again ([`Journal`]), and when a run is over (`Stopped`). How a request is sent and retried is
+//! again ([`Journal`]), and when a run is over ([`Stopped`]). How a request is sent and retried is
 //! the business of the layers below.
 //!
 //! **Passes.** With more than one pass, URLs of the classes *retryable* and *refused* are held back
@@ -24,17 +24,23 @@
 //! is written as failed at once. The deadline and the promised worst case hold for each pass.
 
 mod bodies;
+mod builder;
 mod exit_check;
+mod feed;
 mod item;
 mod journal;
 mod key;
 mod record;
 mod redact;
 mod report;
+mod run;
 mod sink;
 mod source;
+mod stop;
 mod tally;
+
 pub use bodies::Bodies;
+pub use builder::{Batch, BatchBuilder};
 pub use exit_check::{Exits, address_in, exit_check};
 pub use item::{Item, Meta, Place};
 pub use journal::{Done, Existing, Found, Journal};
@@ -45,10 +51,5 @@ pub use record::{
 pub use report::{Plan, Progress, Summary};
 pub use sink::{Output, Sink, SinkError};
 pub use source::{Checked, Entry, Items, Source};
+pub use stop::{Outcome, Stopped, exit_code_of};
 pub use tally::{Exceptions, Longest, Tally, Way};
-
-/// A run over a source into a sink.
-#[derive(Debug)]
-pub struct Batch {
-    _todo: (),
-}
