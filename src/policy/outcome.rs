@@ -68,6 +68,8 @@ impl Outcome {
     /// are permanent; urllib3 retries the first two as `other` and the last as `connect`.
     /// DIFFERENCE(category-by-phase): before the first byte of the request `connect`, after it
     /// `read`; urllib3 goes by the class of the exception.
+    /// DIFFERENCE(body-failures-are-read-errors): a body that breaks off, stalls or cannot be
+    /// decoded is a failure of its attempt; requests reads bodies after its retries are over.
     pub fn of_error(kind: ErrorKind, phase: Phase, retry_after: Option<Duration>) -> Self {
         let before_send = phase.is_before_send()
             || matches!(kind, ErrorKind::ConnectTimeout | ErrorKind::ProxyRefused);

@@ -47,6 +47,12 @@ pub(super) struct Assume {
     pub(super) only: Option<Kind>,
 }
 
+impl Assume {
+    fn allows(self, kind: Kind) -> bool {
+        self.only.is_none_or(|only| only == kind)
+    }
+}
+
 /// The same wait so many times in a row.
 pub(super) struct Run {
     pub(super) wait: u128,
@@ -98,6 +104,8 @@ struct End {
     retries: std::ops::RangeInclusive<u64>,
     /// All statuses are used up first, whatever they are worth.
     statuses_first: bool,
+    /// How much of the total has to be left.
+    spare: u64,
 }
 
 /// Everything about the problem but the way it ends.
@@ -106,6 +114,8 @@ struct Problem {
     items: Vec<Item>,
     waits: Vec<Run>,
     total: Option<u64>,
+    /// How many retries there can be that are no redirects.
+    most: u64,
     redirects: u64,
     redirect_cost: u128,
     redirect_wait: u128,
@@ -113,22 +123,83 @@ struct Problem {
 }
 
 impl Problem {
+    fn of(input: &WorstCaseInput, assume: Assume, costs: &Costs) -> Result<Self, Bound> {
+        let retry = &input.retry;
+        let total = retry.total_budget().limit().map(u64::from);
+        let count = |possible: bool, name: &str, budget: Budget| match (budget.limit(), total) {
+            _ if !possible => Ok(0),
+            (Some(limit), Some(total)) => Ok(u64::from(limit).min(total)),
+            (Some(limit), None) => Ok(u64::from(limit)),
+            (None, Some(total)) => Ok(total),
+            (None, None) => Err(unbounded(&format!("neither `total` nor `{name}` has a limit"))),
+        };
+        let reads = input.method_retryable && assume.allows(Kind::Read);
+        let others = assume.only.is_none();
+        let connects = count(assume.allows(Kind::Connect), "connect", retry.connect_budget())?;
+        let reads = count(reads, "read", retry.read_budget())?;
+        let others = count(others, "other", retry.other_budget())?;
+        let statuses = statuses_are_retried(input, assume);
+        let statuses = count(statuses, "status", retry.status_budget())?;
+
+        let no_waits = Backoff::none();
+        let backoff = if assume.no_waits { &no_waits } else { retry.backoff_shape() };
+        let item = |outcome, cost, count| Item { outcome, cost, extra: 0, count };
+        let mut items = vec![
+            item(WorstOutcome::Connect, costs.unconnected, connects),
+            item(WorstOutcome::Read, costs.with_body, reads),
+            item(WorstOutcome::Other, costs.answered, others),
+        ];
+        for run in backoff_runs(backoff, statuses) {
+            let asked = if triggers(input, assume) { costs.cap } else { 0 };
+            let extra = asked.saturating_sub(run.wait);
+            let outcome = match extra {
+                0 if input.forced_status => WorstOutcome::Status,
+                _ => WorstOutcome::StatusRetryAfter,
+            };
+            items.push(Item { outcome, cost: costs.drained, extra, count: run.count });
+        }
+        items.retain(|item| item.count > 0);
+        items.sort_by_key(|item| std::cmp::Reverse(item.worth()));
+
+        let redirects_count = retry.counts_redirects_in_total();
+        let redirects = match (assume.redirects && input.follow_redirects, redirect_limit(input)) {
+            (false, _) => 0,
+            (true, Some(limit)) => u64::from(limit),
+            (true, None) => total.filter(|_| redirects_count).ok_or_else(|| {
+                unbounded("redirects are followed without limit: set `redirect` or `max_redirects`")
+            })?,
+        };
+        let possible: u64 = items.iter().map(|item| item.count).sum();
+        let most = total.map_or(possible, |total| total.min(possible));
+        Ok(Self {
+            items,
+            waits: backoff_runs(backoff, most),
+            total,
+            most,
+            redirects,
+            redirect_cost: costs.drained,
+            redirect_wait: if assume.retry_after { costs.cap } else { 0 },
+            redirects_count,
+        })
+    }
+
     /// How many redirects fit beside so many retries.
-    fn redirects_beside(&self, retries: u64) -> u64 {
+    fn redirects_beside(&self, retries: u64, end: &End) -> u64 {
         match self.total {
             Some(total) if self.redirects_count => {
-                self.redirects.min(total.saturating_sub(retries))
+                let taken = retries.saturating_add(end.spare);
+                self.redirects.min(total.saturating_sub(taken))
             }
             _ => self.redirects,
         }
     }
 
-    fn length(&self, items: &[Item], retries: u64) -> u128 {
+    fn length(&self, items: &[Item], retries: u64, end: &End) -> u128 {
         let costs = prefix(retries, items.iter().map(|item| (item.worth(), item.count)));
         let waits = prefix(retries, self.waits.iter().map(|run| (run.wait, run.count)));
         let redirect = self.redirect_cost.saturating_add(self.redirect_wait);
-        let redirects = times(redirect, self.redirects_beside(retries));
-        costs.saturating_add(waits).saturating_add(redirects)
+        let redirects = times(redirect, self.redirects_beside(retries, end));
+        costs.saturating_add(waits).saturating_add(redirects).saturating_add(end.cost)
     }
 
     /// Numbers of retries at one of which the length is greatest.
@@ -145,7 +216,7 @@ impl Problem {
         add_ends(&mut items.iter().map(|item| item.count));
         add_ends(&mut self.waits.iter().map(|run| run.count));
         if let Some(total) = self.total {
-            candidates.push(total.saturating_sub(self.redirects));
+            candidates.push(total.saturating_sub(self.redirects).saturating_sub(end.spare));
         }
         candidates.retain(|retries| end.retries.contains(retries));
         candidates.sort_unstable();
@@ -166,97 +237,73 @@ pub(super) fn solve(input: &WorstCaseInput, assume: Assume) -> Answer {
 }
 
 fn try_solve(input: &WorstCaseInput, assume: Assume) -> Result<Vec<WorstStep>, Bound> {
-    let (retry, only) = (&input.retry, assume.only);
-    let connect = input.connect_timeout()?.as_nanos();
-    let read = match only {
-        Some(Kind::Connect) => 0,
-        _ => input.attempt_timeouts()?.1.as_nanos(),
+    let costs = Costs::of(input, assume)?;
+    let problem = Problem::of(input, assume, &costs)?;
+    let cost = match assume.only {
+        Some(Kind::Connect) => costs.unconnected,
+        _ => costs.with_body,
     };
-    let body = if assume.body { input.body_time()?.as_nanos() } else { 0 };
-    let drain = input.drain.as_nanos();
-    let cap = if assume.no_waits { 0 } else { input.retry_after_cap.as_nanos() };
-
-    let unconnected = connect.saturating_mul(input.addresses.into());
-    let steps_to_connect = u128::from(input.phases) + u128::from(input.addresses) - 1;
-    let answered = connect.saturating_mul(steps_to_connect).saturating_add(read);
-    let drained = answered.saturating_add(drain);
-    let with_body = answered.saturating_add(body);
-
-    let total = retry.total_budget().limit().map(u64::from);
-    let is_possible = |kind| only.is_none() || only == Some(kind);
-    // Without the forcelist only Retry-After makes a status retried, and it asks for a limited
-    // total of which something is left.
-    let triggered = assume.retry_after && retry.respects_retry_after();
-    let statuses = input.method_retryable
-        && is_possible(Kind::Status)
-        && (input.forced_status || (triggered && total.is_some_and(|total| total > 0)));
-    let status_label = match input.forced_status {
-        true => WorstOutcome::Status,
-        false => WorstOutcome::StatusRetryAfter,
-    };
-
-    let count = |possible: bool, name: &str, budget: Budget| match (budget.limit(), total) {
-        _ if !possible => Ok(0),
-        (Some(limit), Some(total)) => Ok(u64::from(limit).min(total)),
-        (Some(limit), None) => Ok(u64::from(limit)),
-        (None, Some(total)) => Ok(total),
-        (None, None) => Err(unbounded(&format!("neither `total` nor `{name}` has a limit"))),
-    };
-    let item = |outcome, cost, count| Item { outcome, cost, extra: 0, count };
-    let reads = input.method_retryable && is_possible(Kind::Read);
-    let connects = is_possible(Kind::Connect);
-    let connects = count(connects, "connect", retry.connect_budget())?;
-    let reads = count(reads, "read", retry.read_budget())?;
-    let others = count(only.is_none(), "other", retry.other_budget())?;
-    let statuses_count = count(statuses, "status", retry.status_budget())?;
-
-    let mut items = vec![
-        item(WorstOutcome::Connect, unconnected, connects),
-        item(WorstOutcome::Read, with_body, reads),
-        item(WorstOutcome::Other, answered, others),
-    ];
-    let no_waits = Backoff::none();
-    let backoff = if assume.no_waits { &no_waits } else { retry.backoff_shape() };
-    for run in backoff_runs(backoff, statuses_count) {
-        let extra = if triggered { cap.saturating_sub(run.wait) } else { 0 };
-        let outcome = if extra > 0 { WorstOutcome::StatusRetryAfter } else { status_label };
-        items.push(Item { outcome, cost: drained, extra, count: run.count });
-    }
-    items.retain(|item| item.count > 0);
-    items.sort_by_key(|item| std::cmp::Reverse(item.worth()));
-
-    let redirects_count = retry.counts_redirects_in_total();
-    let redirects = match (assume.redirects && input.follow_redirects, redirect_limit(input)) {
-        (false, _) => 0,
-        (true, Some(limit)) => u64::from(limit),
-        (true, None) => total.filter(|_| redirects_count).ok_or_else(|| {
-            unbounded("redirects are followed without limit: set `redirect` or `max_redirects`")
-        })?,
-    };
-    let possible: u64 = items.iter().map(|item| item.count).sum();
-    let problem = Problem {
-        waits: backoff_runs(backoff, total.map_or(possible, |total| total.min(possible))),
-        items,
-        total,
-        redirects,
-        redirect_cost: drained,
-        redirect_wait: if assume.retry_after { cap } else { 0 },
-        redirects_count,
-    };
-
-    let cost = match only {
-        Some(Kind::Connect) => unconnected,
-        _ => with_body,
-    };
-    let most = total.map_or(possible, |total| total.min(possible));
-    let mut ends = vec![End { cost, retries: 0..=most, statuses_first: false }];
-    if statuses && retry.raises_on_status() && !assume.handed_out {
-        ends.extend(raised_status_ends(input, &problem, most, drained));
-    }
-    if assume.redirects && input.follow_redirects && !assume.handed_out {
-        ends.extend(raised_redirect_ends(input, &problem, most, drained));
+    let mut ends = vec![End { cost, retries: 0..=problem.most, statuses_first: false, spare: 0 }];
+    if !assume.handed_out {
+        let statuses = statuses_are_retried(input, assume);
+        if statuses && input.retry.raises_on_status() {
+            ends.extend(raised_status_ends(input, &problem, costs.drained));
+        }
+        let redirects = assume.redirects && input.follow_redirects;
+        if redirects && input.retry.raises_on_redirect() {
+            ends.extend(raised_redirect_ends(&problem, costs.drained));
+        }
     }
     Ok(longest(&problem, &ends))
+}
+
+/// What an attempt can take, in nanoseconds, by what it ends with.
+struct Costs {
+    /// No connection.
+    unconnected: u128,
+    /// The head of a response, or silence instead of it.
+    answered: u128,
+    /// A response that is not handed out.
+    drained: u128,
+    /// A response that is, or one that breaks off at its end.
+    with_body: u128,
+    /// The longest Retry-After.
+    cap: u128,
+}
+
+impl Costs {
+    fn of(input: &WorstCaseInput, assume: Assume) -> Result<Self, Bound> {
+        let connect = input.connect_timeout()?.as_nanos();
+        let read = match assume.only {
+            Some(Kind::Connect) => 0,
+            _ => input.attempt_timeouts()?.1.as_nanos(),
+        };
+        let body = if assume.body { input.body_time()?.as_nanos() } else { 0 };
+        let clocks = u128::from(input.phases) + u128::from(input.addresses) - 1;
+        let answered = connect.saturating_mul(clocks).saturating_add(read);
+        Ok(Self {
+            unconnected: connect.saturating_mul(input.addresses.into()),
+            answered,
+            drained: answered.saturating_add(input.drain.as_nanos()),
+            with_body: answered.saturating_add(body),
+            cap: if assume.no_waits { 0 } else { input.retry_after_cap.as_nanos() },
+        })
+    }
+}
+
+/// Whether a server can say anything with a status that makes it retried.
+fn statuses_are_retried(input: &WorstCaseInput, assume: Assume) -> bool {
+    // Without the forcelist only Retry-After does, and it asks for a limited total of which
+    // something is left.
+    let some_total = matches!(input.retry.total_budget(), Budget::Times(1..));
+    input.method_retryable
+        && assume.allows(Kind::Status)
+        && (input.forced_status || (triggers(input, assume) && some_total))
+}
+
+/// Whether a Retry-After on a status is heard.
+fn triggers(input: &WorstCaseInput, assume: Assume) -> bool {
+    assume.retry_after && input.retry.respects_retry_after()
 }
 
 /// The smaller of the policy's limit and the session's.
@@ -273,52 +320,44 @@ fn redirect_limit(input: &WorstCaseInput) -> Option<u32> {
 
 /// Ends by a status that is drained before it is raised, because its budget or the total is used
 /// up.
-fn raised_status_ends(
-    input: &WorstCaseInput,
-    problem: &Problem,
-    most: u64,
-    cost: u128,
-) -> Vec<End> {
-    let mut ends = Vec::new();
+fn raised_status_ends(input: &WorstCaseInput, problem: &Problem, cost: u128) -> Vec<End> {
+    let (mut ends, most) = (Vec::new(), problem.most);
     let limit = input.retry.status_budget().limit().map(u64::from);
     if input.forced_status {
         if let Some(least) = retries_that_use_up_total(problem) {
-            ends.push(End { cost, retries: least..=most, statuses_first: false });
+            ends.push(End { cost, retries: least..=most, statuses_first: false, spare: 0 });
         }
         if let Some(limit) = limit {
-            ends.push(End { cost, retries: limit..=most, statuses_first: true });
+            ends.push(End { cost, retries: limit..=most, statuses_first: true, spare: 0 });
         }
     } else if let (Some(limit), Some(total)) = (limit, problem.total) {
         // Something of the total has to be left, or Retry-After would not trigger anything.
         let most = most.min(total.saturating_sub(1));
-        ends.push(End { cost, retries: limit..=most, statuses_first: true });
+        ends.push(End { cost, retries: limit..=most, statuses_first: true, spare: 1 });
     }
     ends
 }
 
 /// Ends by a redirect that is drained before it is raised.
-fn raised_redirect_ends(
-    input: &WorstCaseInput,
-    problem: &Problem,
-    most: u64,
-    cost: u128,
-) -> Vec<End> {
-    let mut ends = Vec::new();
-    if !input.retry.raises_on_redirect() {
-        return ends;
-    }
+fn raised_redirect_ends(problem: &Problem, cost: u128) -> Vec<End> {
+    let (mut ends, most) = (Vec::new(), problem.most);
     if problem.redirects_count {
         if let Some(least) = retries_that_use_up_total(problem) {
-            ends.push(End { cost, retries: least..=most, statuses_first: false });
+            ends.push(End { cost, retries: least..=most, statuses_first: false, spare: 0 });
         }
         if let Some(total) = problem.total {
             if let Some(room) = total.checked_sub(problem.redirects) {
-                ends.push(End { cost, retries: 0..=most.min(room), statuses_first: false });
+                ends.push(End {
+                    cost,
+                    retries: 0..=most.min(room),
+                    statuses_first: false,
+                    spare: 0,
+                });
             }
             return ends;
         }
     }
-    ends.push(End { cost, retries: 0..=most, statuses_first: false });
+    ends.push(End { cost, retries: 0..=most, statuses_first: false, spare: 0 });
     ends
 }
 
@@ -339,7 +378,7 @@ fn longest(problem: &Problem, ends: &[End]) -> Vec<WorstStep> {
     for end in ends {
         let items = if end.statuses_first { &statuses_first } else { &problem.items };
         for retries in problem.candidates(items, end) {
-            let length = problem.length(items, retries).saturating_add(end.cost);
+            let length = problem.length(items, retries, end);
             if best.is_none_or(|(longest, ..)| length > longest) {
                 best = Some((length, retries, end, items));
             }
@@ -360,7 +399,7 @@ fn sequence(problem: &Problem, items: &[Item], retries: u64, end: &End) -> Vec<W
         0 => WorstOutcome::Redirect,
         _ => WorstOutcome::RedirectRetryAfter,
     };
-    let redirects = problem.redirects_beside(retries);
+    let redirects = problem.redirects_beside(retries, end);
     push(outcome, problem.redirect_cost, problem.redirect_wait, redirects);
 
     let mut left = retries;

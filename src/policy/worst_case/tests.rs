@@ -100,6 +100,24 @@ fn redirects_share_the_total_or_add_to_it() {
 }
 
 #[test]
+fn a_status_that_only_retry_after_makes_an_end_leaves_some_of_the_total() {
+    // Two redirects and the end drain; a third would leave a total under which nothing triggers.
+    let retry = Retry::urllib3()
+        .total(3)
+        .status(0)
+        .raise_on_redirect(false)
+        .retry_after_max(Duration::ZERO)
+        .allowed_methods(Methods::Any);
+    let input = WorstCaseInput::new(&retry, &timeouts()).drain(secs(1.0));
+    let worst = WorstCase::compute(&input);
+    // Four attempts that reach the server, three of which drain.
+    assert_eq!(worst.with_redirects(), at(4.0 * 30.0 + 3.0));
+    let zero = Timeouts::from(Duration::ZERO);
+    let instant = WorstCaseInput::new(&retry, &zero).drain(secs(1.0)).max_redirects(None);
+    assert_eq!(WorstCase::compute(&instant).with_redirects(), at(3.0));
+}
+
+#[test]
 fn what_has_no_bound_says_why() {
     let of = |retry: Retry, timeouts: Timeouts| WorstCase::of(&retry, &timeouts);
     let open = of(Retry::long_run().total(None), timeouts());
@@ -160,6 +178,7 @@ struct Search<'a> {
     backoff: Backoff,
     connect: Duration,
     answered: Duration,
+    body: Duration,
 }
 
 #[derive(Clone, Copy)]
@@ -187,10 +206,11 @@ impl Search<'_> {
         let retry = &input.retry;
         let own = self.backoff.longest(consecutive + 1);
         let drained = self.answered + input.drain;
-        let mut best = self.answered;
+        let handed_out = self.answered + self.body;
+        let mut best = handed_out;
         let mut failures = vec![(0, self.connect, own), (3, self.answered, own)];
         if input.method_retryable {
-            failures.push((1, self.answered, own));
+            failures.push((1, handed_out, own));
             if input.forced_status {
                 failures.push((2, drained, own));
             }
@@ -202,7 +222,7 @@ impl Search<'_> {
         for (kind, cost, wait) in failures {
             best = best.max(match Self::less(left, kind, true) {
                 Some(left) => cost + wait + self.longest(left, consecutive + 1),
-                None if kind == 2 && !retry.raises_on_status() => self.answered,
+                None if kind == 2 && !retry.raises_on_status() => handed_out,
                 None => cost,
             });
         }
@@ -211,7 +231,7 @@ impl Search<'_> {
             best = best.max(match Self::less(left, 4, in_total) {
                 Some(left) => drained + input.retry_after_cap + self.longest(left, 0),
                 None if retry.raises_on_redirect() => drained,
-                None => self.answered,
+                None => handed_out,
             });
         }
         best
@@ -271,11 +291,17 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn an_exhaustive_search_finds_nothing_longer_and_nothing_shorter(input in any_input()) {
-        let Bound::At(found) = WorstCase::compute(&input).with_redirects() else {
+    fn an_exhaustive_search_finds_nothing_longer_and_nothing_shorter(
+        input in any_input(),
+        body in 0_u64..3000,
+    ) {
+        let input = input.max_body(body).lowest_rate(1000);
+        let worst = WorstCase::compute(&input);
+        let (Bound::At(head), Bound::At(whole)) = (worst.with_redirects(), worst.to_last_byte())
+        else {
             return Ok(());
         };
         let retry = &input.retry;
@@ -287,7 +313,8 @@ proptest! {
             retry.redirect_budget(),
         ];
         let (connect, read) = input.attempt_timeouts().unwrap();
-        let search = Search {
+        let search = |body| Search {
+            body,
             input: &input,
             backoff: *retry.backoff_shape(),
             connect: connect * input.addresses,
@@ -297,7 +324,8 @@ proptest! {
             total: retry.total_budget().limit(),
             kinds: limits.map(Budget::limit),
         };
-        prop_assert_eq!(found, search.longest(left, 0));
+        prop_assert_eq!(head, search(Duration::ZERO).longest(left, 0));
+        prop_assert_eq!(whole, search(Duration::from_millis(body)).longest(left, 0));
     }
 
     #[test]
