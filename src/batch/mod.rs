@@ -1,7 +1,55 @@
 //! The main job: a list of URLs into a results file, whatever happens on the way.
+//!
+//! A list of forty thousand URLs takes a night, and in a night something always happens: a proxy
+//! dies, a site throttles, the disk fills up, somebody presses Ctrl-C. So a [`Batch`] is built
+//! around one sentence: **every URL stands in the results exactly once, and the results are all
+//! that has to survive.** The input is read as the workers ask for more, the records are written as
+//! URLs end, and what is in the file decides what a resumption still has to do.
+//!
+//! ```text
+//! source ─► (left out: done before, repeated) ─► worker pool ─► record ─► bodies ─► sink
+//!                                                  ▲   │
+//!                                                  └───┘ failed, and passes left: held back
+//! ```
+//!
+//! What this layer decides: which lines are the same ([`Key`]), which failures get another pass,
+//! what is in a [`Record`], when a record counts as written ([`Sink`]), what a resumption takes
+//! again ([`Journal`]), and when a run is over ([`Stopped`]). How a request is sent and retried is
+//! the business of the layers below.
+//!
+//! **Passes.** With more than one pass, URLs of the classes *retryable* and *refused* are held back
+//! when they fail and are sent again after the input has ended, through whatever proxies are
+//! healthy by then. The record is written at the end of the last of them, with the attempts of all.
+//! Held back are at most 100 000 URLs, with their requests and attempts; one that fails beyond that
+//! is written as failed at once. The deadline and the promised worst case hold for each pass.
 
-/// A run over a source into a sink.
-#[derive(Debug)]
-pub struct Batch {
-    _todo: (),
-}
+mod bodies;
+mod builder;
+mod exit_check;
+mod feed;
+mod item;
+mod journal;
+mod key;
+mod record;
+mod redact;
+mod report;
+mod run;
+mod sink;
+mod source;
+mod stop;
+mod tally;
+
+pub use bodies::Bodies;
+pub use builder::{Batch, BatchBuilder};
+pub use exit_check::{Exits, address_in, exit_check};
+pub use item::{Item, Meta, Place};
+pub use journal::{Done, Existing, Found, Journal};
+pub use key::Key;
+pub use record::{
+    AttemptRecord, ErrorRecord, Record, RefusedRecord, TimingsRecord, VERSION, class_of,
+};
+pub use report::{Plan, Progress, Summary};
+pub use sink::{Output, Sink, SinkError};
+pub use source::{Checked, Entry, Items, Source};
+pub use stop::{Outcome, Stopped, exit_code_of};
+pub use tally::{Exceptions, Longest, Tally, Way};

@@ -1,0 +1,428 @@
+//! The settings of a run, and the order in which it begins.
+//!
+//! Everything that can be wrong is looked at before the first request leaves, and in this order:
+//! settings, results (locked and read, not changed), input, exits. Only then are the results
+//! touched.
+
+use super::Record;
+use super::bodies::Bodies;
+use super::exit_check::exit_check;
+use super::feed::Feed;
+use super::journal::{Done, Existing, Found, Journal};
+use super::report::{Plan, Progress, Summary};
+use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
+use super::sink::{Sink, io_error};
+use super::source::Source;
+use super::stop::{Outcome, Stopped};
+use crate::error::{Error, ErrorKind};
+use crate::policy::{Bound, Retry};
+use crate::proxy::ProxyUrl;
+use crate::session::SessionBuilder;
+use crate::time::{Clock, SystemClock};
+use crate::workers::{Finished, PoolStats, StopReason, Stopper, WorkerPool};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the taking side looks up while nothing ends.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Where the records go.
+#[derive(Debug)]
+enum To {
+    File(PathBuf, Existing),
+    Sink(Sink),
+}
+
+/// What the first step of a run has found out.
+#[derive(Debug)]
+struct Prepared {
+    plan: Plan,
+    journal: Option<Journal>,
+    done: Done,
+}
+
+/// A run over a source into a sink.
+///
+/// # Examples
+/// ```no_run
+/// use longhaul::{Batch, Retry, Session, batch::Source};
+///
+/// # fn main() -> Result<(), longhaul::Error> {
+/// let session = Session::builder().retry(Retry::long_run());
+/// let outcome = Batch::builder(session)
+///     .source(Source::file("urls.txt"))
+///     .output("results.jsonl")
+///     .workers(24)
+///     .build()?
+///     .run()?;
+/// println!("{} of {} URLs", outcome.summary.ok, outcome.summary.urls);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct Batch {
+    settings: BatchBuilder,
+    pool: WorkerPool,
+    prepared: Option<Prepared>,
+}
+
+/// Builds a [`Batch`].
+#[must_use]
+pub struct BatchBuilder {
+    session: SessionBuilder,
+    source: Source,
+    to: Option<To>,
+    existing: Existing,
+    workers: Option<usize>,
+    per_host: Option<usize>,
+    rate: Option<f64>,
+    bodies: Option<PathBuf>,
+    passes: u32,
+    pass_retry: Option<Retry>,
+    exit_check: Option<(String, Vec<ProxyUrl>)>,
+    on_abort: Option<Arc<dyn Fn() + Send + Sync>>,
+    on_progress: Option<OnProgress>,
+    on_record: Option<OnRecord>,
+    clock: Arc<dyn Clock>,
+}
+
+impl BatchBuilder {
+    /// The input.
+    pub fn source(mut self, source: Source) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// A file for the results; `-` is standard output.
+    ///
+    /// # Defaults
+    /// Standard output.
+    pub fn output(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.to = if path.as_os_str() == "-" { None } else { Some(To::File(path, self.existing)) };
+        self
+    }
+
+    /// A sink of one's own for the results. It cannot be resumed from.
+    pub fn sink(mut self, sink: Sink) -> Self {
+        self.to = Some(To::Sink(sink));
+        self
+    }
+
+    /// What to do with results that are in the file already.
+    ///
+    /// # Defaults
+    /// [`Existing::Refuse`].
+    pub fn existing(mut self, existing: Existing) -> Self {
+        self.existing = existing;
+        self
+    }
+
+    /// How many URLs are attempted at once.
+    ///
+    /// # Defaults
+    /// That of [`WorkerPool`](crate::workers::WorkerPoolBuilder::workers).
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// At most so many attempts at once to one host.
+    ///
+    /// # Defaults
+    /// Unlimited.
+    pub fn per_host(mut self, attempts: usize) -> Self {
+        self.per_host = Some(attempts);
+        self
+    }
+
+    /// At most so many attempts per second over all hosts, retries included.
+    ///
+    /// # Defaults
+    /// Unlimited.
+    pub fn rate(mut self, per_second: f64) -> Self {
+        self.rate = Some(per_second);
+        self
+    }
+
+    /// Keeps the bodies of all responses as files in this folder; see [`Bodies`].
+    ///
+    /// # Defaults
+    /// Bodies are not kept.
+    pub fn bodies(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.bodies = Some(folder.into());
+        self
+    }
+
+    /// How many passes there are at most; see the [module](super).
+    ///
+    /// # Defaults
+    /// 1: what failed is not passed over again.
+    pub fn passes(mut self, passes: u32) -> Self {
+        self.passes = passes;
+        self
+    }
+
+    /// The retry policy of the passes after the first.
+    ///
+    /// # Defaults
+    /// That of the first.
+    pub fn pass_retry(mut self, retry: Retry) -> Self {
+        self.pass_retry = Some(retry);
+        self
+    }
+
+    /// Asks this URL for the own address before the run, directly and through each proxy; see
+    /// [`exit_check`](super::exit_check()).
+    ///
+    /// # Defaults
+    /// No check.
+    pub fn exit_check(
+        mut self,
+        url: impl Into<String>,
+        proxies: impl IntoIterator<Item = ProxyUrl>,
+    ) -> Self {
+        self.exit_check = Some((url.into(), proxies.into_iter().collect()));
+        self
+    }
+
+    /// What [`Stopper::abort`] calls, once, to cut what flies.
+    ///
+    /// # Defaults
+    /// Nothing: an attempt that flies ends by its own timeouts.
+    pub fn on_abort(mut self, cut: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_abort = Some(Arc::new(cut));
+        self
+    }
+
+    /// Is told how far the run is: at its start and end, and about ten times a second between.
+    ///
+    /// It is called on the thread of [`Batch::run`], which writes the records; it should be quick.
+    pub fn on_progress(mut self, told: impl FnMut(&Progress) + Send + 'static) -> Self {
+        self.on_progress = Some(Box::new(told));
+        self
+    }
+
+    /// Is told of each record after it was written, on the same thread.
+    pub fn on_record(mut self, told: impl FnMut(&Record) + Send + 'static) -> Self {
+        self.on_record = Some(Box::new(told));
+        self
+    }
+
+    /// The clock of the run and of its workers.
+    ///
+    /// # Defaults
+    /// [`SystemClock`].
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Checks the settings and starts the threads, which have nothing to do yet.
+    ///
+    /// # Errors
+    /// `Config` for settings that cannot work, and those of
+    /// [`WorkerPoolBuilder::build`](crate::workers::WorkerPoolBuilder::build).
+    pub fn build(mut self) -> Result<Batch, Error> {
+        if self.source.is_empty() {
+            return Err(Error::config("there is no input; give a source of URLs"));
+        }
+        if self.passes == 0 {
+            return Err(Error::config("passes is 0, with which nothing is sent; give 1 or more"));
+        }
+        match &mut self.to {
+            Some(To::File(_, existing)) => *existing = self.existing,
+            Some(To::Sink(_)) | None if self.existing != Existing::Refuse => {
+                return Err(Error::config(
+                    "only a results file can be resumed or overwritten; name one as the output",
+                ));
+            }
+            Some(To::Sink(_)) | None => {}
+        }
+        let mut pool = WorkerPool::builder(self.session.clone())
+            .clock(Arc::clone(&self.clock))
+            .stop_on([ErrorKind::ProxyAuth, ErrorKind::ExitLeak, ErrorKind::NoProxyAlive]);
+        if let Some(workers) = self.workers {
+            pool = pool.workers(workers);
+        }
+        if let Some(per_host) = self.per_host {
+            pool = pool.per_host(per_host);
+        }
+        if let Some(rate) = self.rate {
+            pool = pool.rate(rate);
+        }
+        if let Some(cut) = self.on_abort.take() {
+            pool = pool.on_abort(move || cut());
+        }
+        Ok(Batch { pool: pool.build()?, settings: self, prepared: None })
+    }
+}
+
+impl fmt::Debug for BatchBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchBuilder")
+            .field("source", &self.source)
+            .field("to", &self.to)
+            .field("existing", &self.existing)
+            .field("workers", &self.workers)
+            .field("per_host", &self.per_host)
+            .field("rate", &self.rate)
+            .field("bodies", &self.bodies)
+            .field("passes", &self.passes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Batch {
+    /// A run of sessions made from this recipe.
+    pub fn builder(session: SessionBuilder) -> BatchBuilder {
+        BatchBuilder {
+            session,
+            source: Source::new(),
+            to: None,
+            existing: Existing::Refuse,
+            workers: None,
+            per_host: None,
+            rate: None,
+            bodies: None,
+            passes: 1,
+            pass_retry: None,
+            exit_check: None,
+            on_abort: None,
+            on_progress: None,
+            on_record: None,
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// A handle that stops the run, from any thread and at any time: `close` lets what flies
+    /// finish, `abort` cuts it. What has not ended has no record and is done by a resumption.
+    pub fn stopper(&self) -> Stopper {
+        self.pool.stopper()
+    }
+
+    /// Looks at results and input, changes nothing, and tells what is to be done.
+    ///
+    /// [`run`](Self::run) begins with this where it was not called. The results file is locked
+    /// from here on.
+    ///
+    /// # Errors
+    /// Those of [`Journal::open`] and [`Source::check`].
+    pub fn plan(&mut self) -> Result<&Plan, Error> {
+        let prepared = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => self.prepare()?,
+        };
+        Ok(&self.prepared.insert(prepared).plan)
+    }
+
+    fn prepare(&self) -> Result<Prepared, Error> {
+        let journal = match &self.settings.to {
+            Some(To::File(path, existing)) => Some(Journal::open(path, *existing)?),
+            Some(To::Sink(_)) | None => None,
+        };
+        let (done, found) = match &journal {
+            Some(journal) => (journal.done().clone(), journal.found()),
+            None => (Done::default(), Found::default()),
+        };
+        let input = self.settings.source.check(&done)?;
+        let session = &self.settings.session;
+        let promised = match session.settings().timeouts.deadline() {
+            Some(deadline) => Bound::At(deadline),
+            None => session.worst_case(),
+        };
+        Ok(Prepared { plan: Plan { input, found, promised }, journal, done })
+    }
+
+    /// Does the work and returns when it is done or stopped.
+    ///
+    /// # Errors
+    /// Only before the first request: those of [`plan`](Self::plan),
+    /// [`exit_check`](super::exit_check()) and [`Journal::begin`], and `Io` for a folder of bodies
+    /// that cannot be made. Whatever happens later is in the [`Outcome`].
+    pub fn run(mut self) -> Result<Outcome, Error> {
+        let prepared = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => self.prepare()?,
+        };
+        let Self { settings, pool, .. } = self;
+        if let Some((url, proxies)) = &settings.exit_check {
+            let exits = exit_check(&settings.session, url, proxies)?;
+            log::info!("{} exits, own address {:?}", exits.shared().len(), exits.direct);
+        }
+        let bodies = settings.bodies.map(make_bodies).transpose()?;
+        let sink = match (prepared.journal, settings.to) {
+            (Some(journal), _) => journal.begin()?,
+            (None, Some(To::Sink(sink))) => sink,
+            (None, _) => Sink::stdout(),
+        };
+        let Plan { input, found, promised } = prepared.plan;
+        let stopper = pool.stopper();
+        let items = settings.source.items(prepared.done).until(move || stopper.reason().is_some());
+        let ended = Run {
+            jobs: &pool,
+            clock: settings.clock,
+            sink,
+            bodies,
+            passes: settings.passes,
+            pass_retry: settings.pass_retry,
+            most_held: MOST_HELD,
+            total: input.complete.then_some(input.items),
+            on_progress: settings.on_progress,
+            on_record: settings.on_record,
+        }
+        .run(items);
+        let Ended { tally, unfinished, repeated, passes, elapsed, stopped } = ended;
+        let summary = Summary {
+            unfinished,
+            repeated,
+            passes,
+            ok_before: found.ok,
+            failed_before: found.failed,
+            stopped: stopped.as_ref().map(ToString::to_string),
+            ..Summary::of(&tally, Some(&promised), elapsed)
+        };
+        Ok(Outcome { summary, tally, stopped })
+    }
+}
+
+fn make_bodies(folder: PathBuf) -> Result<Bodies, Error> {
+    let name = folder.display().to_string();
+    Bodies::new(folder).map_err(|error| {
+        let text =
+            format!("the folder {name} for bodies cannot be made: {error}; name another one");
+        io_error(text, error)
+    })
+}
+
+impl Jobs for WorkerPool {
+    fn run(&self, jobs: Feed, take: &mut dyn FnMut(Option<Finished>)) {
+        self.run_scoped(jobs, |mut results| {
+            loop {
+                match results.next_timeout(TICK) {
+                    None if results.is_finished() => return,
+                    other => take(other),
+                }
+            }
+        });
+    }
+
+    fn stats(&self) -> PoolStats {
+        WorkerPool::stats(self)
+    }
+
+    fn abort(&self) {
+        WorkerPool::abort(self);
+    }
+
+    fn stopped(&self) -> Option<Stopped> {
+        self.stop_reason().map(|reason| match reason {
+            StopReason::Failure { kind, message } => Stopped::Failure { kind, message },
+            StopReason::Rule(cause) => Stopped::Rule(cause.into_owned()),
+            _ => Stopped::Interrupted,
+        })
+    }
+}

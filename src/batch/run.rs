@@ -1,0 +1,233 @@
+//! The loop of a run: finished jobs in, records out, until the input ends or something stops it.
+
+use super::bodies::Bodies;
+use super::feed::{Board, Feed, Flying};
+use super::record::{Record, class_of};
+use super::report::Progress;
+use super::sink::{Sink, SinkError};
+use super::source::Items;
+use super::stop::Stopped;
+use super::tally::Tally;
+use crate::policy::{Class, Retry};
+use crate::time::Clock;
+use crate::workers::{Finished, PoolStats};
+use http::header::CONTENT_TYPE;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How many failed URLs are held back for another pass, with their requests and attempts. A URL
+/// that fails beyond that is written as failed at once.
+pub(super) const MOST_HELD: usize = 100_000;
+
+/// The least time between two calls of `on_progress`.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// What the loop needs of a worker pool.
+pub(super) trait Jobs {
+    /// Feeds the jobs and hands out each that is finished, and now and then nothing, so that time
+    /// can be told while everything waits.
+    fn run(&self, jobs: Feed, take: &mut dyn FnMut(Option<Finished>));
+    fn stats(&self) -> PoolStats;
+    fn abort(&self);
+    /// Why the pool takes no more, where it does not.
+    fn stopped(&self) -> Option<Stopped>;
+}
+
+/// Is told how far the run is.
+pub(super) type OnProgress = Box<dyn FnMut(&Progress) + Send>;
+/// Is told of each record after it was written.
+pub(super) type OnRecord = Box<dyn FnMut(&Record) + Send>;
+
+/// What a run is made of.
+pub(super) struct Run<'a, J> {
+    pub(super) jobs: &'a J,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) sink: Sink,
+    pub(super) bodies: Option<Bodies>,
+    pub(super) passes: u32,
+    pub(super) pass_retry: Option<Retry>,
+    pub(super) most_held: usize,
+    pub(super) total: Option<u64>,
+    pub(super) on_progress: Option<OnProgress>,
+    pub(super) on_record: Option<OnRecord>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) tally: Tally,
+    pub(super) unfinished: u64,
+    pub(super) repeated: u64,
+    pub(super) passes: u32,
+    pub(super) elapsed: Duration,
+    pub(super) stopped: Option<Stopped>,
+}
+
+/// What changes while it runs.
+struct State {
+    started: Instant,
+    told: Option<Instant>,
+    board: Board,
+    tally: Tally,
+    pass: u32,
+    held: Vec<Flying>,
+    unfinished: u64,
+    stopped: Option<Stopped>,
+}
+
+impl<J: Jobs> Run<'_, J> {
+    /// Runs the items to their end.
+    pub(super) fn run(mut self, items: Items) -> Ended {
+        let board = Board::default();
+        let mut state = State {
+            started: self.clock.now(),
+            told: None,
+            board: board.clone(),
+            tally: Tally::new(),
+            pass: 1,
+            held: Vec::new(),
+            unfinished: 0,
+            stopped: None,
+        };
+        let jobs = self.jobs;
+        let mut feed = Feed::input(items, board.clone(), self.passes > 1);
+        loop {
+            self.tell(&mut state, true);
+            jobs.run(feed, &mut |finished| {
+                if let Some(finished) = finished {
+                    self.take(finished, &mut state);
+                }
+                self.tell(&mut state, false);
+            });
+            if state.stopped.is_none() {
+                state.stopped = jobs.stopped();
+            }
+            let is_over = state.stopped.is_some() || state.pass >= self.passes;
+            if is_over || state.held.is_empty() || board.lock().broken.is_some() {
+                break;
+            }
+            state.pass += 1;
+            let held = std::mem::take(&mut state.held);
+            let keep = state.pass < self.passes;
+            feed = Feed::held(held, board.clone(), keep, self.pass_retry.clone());
+        }
+        self.finish(state)
+    }
+
+    fn finish(mut self, mut state: State) -> Ended {
+        let now = self.clock.now();
+        let synced = self.sync_bodies().and_then(|()| self.sink.sync(now));
+        if let Err(error) = synced {
+            state.stopped.get_or_insert(Stopped::of_sink(error));
+        }
+        self.tell(&mut state, true);
+        let mut shared = state.board.lock();
+        if let Some(error) = shared.broken.take() {
+            state.stopped.get_or_insert(Stopped::SourceFailed(error));
+        }
+        Ended {
+            unfinished: state.unfinished + state.held.len() as u64,
+            repeated: shared.repeated,
+            passes: state.pass,
+            elapsed: now.saturating_duration_since(state.started),
+            tally: state.tally,
+            stopped: state.stopped,
+        }
+    }
+
+    fn take(&mut self, mut finished: Finished, state: &mut State) {
+        let flying = state.board.take(finished.index);
+        let is_void = finished.is_cancelled() || state.stopped.is_some();
+        let (Some(mut flying), false) = (flying, is_void) else {
+            state.unfinished += 1;
+            return;
+        };
+        finished.url = std::mem::take(&mut flying.url);
+        finished.method = flying.method.clone();
+        let class = if flying.bad { Class::Input } else { class_of(&finished) };
+        let earlier = std::mem::take(&mut flying.earlier);
+        let mut record =
+            Record::of(&finished, &flying.id, state.pass, self.clock.wall()).after(earlier);
+        let again = matches!(class, Class::Retryable | Class::Refused);
+        if again
+            && state.pass < self.passes
+            && flying.request.is_some()
+            && state.held.len() < self.most_held
+        {
+            flying.url = finished.url;
+            flying.earlier = record.attempts;
+            state.held.push(flying);
+            return;
+        }
+        record.class = Cow::Borrowed(class.name());
+        record.ok = class == Class::Ok;
+        record.meta = flying.meta.take();
+        match self.write(&finished, &mut record) {
+            Ok(()) => {
+                state.tally.add(&record);
+                if let Some(told) = &mut self.on_record {
+                    told(&record);
+                }
+            }
+            Err(error) => {
+                // Nothing that comes now can be kept, so there is no use in finishing it.
+                state.unfinished += 1;
+                state.stopped = Some(Stopped::of_sink(error));
+                state.board.lock().ended = true;
+                self.jobs.abort();
+            }
+        }
+    }
+
+    fn write(&mut self, finished: &Finished, record: &mut Record) -> Result<(), SinkError> {
+        if let Some(bodies) = &mut self.bodies {
+            let response = match &finished.result {
+                Ok(response) => Some(response),
+                Err(error) => error.response(),
+            };
+            if let Some(response) = response.filter(|response| !response.body().is_empty()) {
+                let media_type = response.headers().get(CONTENT_TYPE);
+                let media_type = media_type.and_then(|value| value.to_str().ok());
+                let kept = bodies.store(response.body(), media_type, response.url());
+                record.body_file =
+                    Some(kept.map_err(|error| SinkError::of_bodies(error, bodies.folder()))?);
+            }
+        }
+        let now = self.clock.now();
+        // A record must not outlive the body that it names.
+        if self.sink.is_sync_due(now) {
+            self.sync_bodies()?;
+        }
+        self.sink.write(record, now)
+    }
+
+    fn sync_bodies(&mut self) -> Result<(), SinkError> {
+        let Some(bodies) = &mut self.bodies else { return Ok(()) };
+        bodies.sync().map_err(|error| SinkError::of_bodies(error, bodies.folder()))
+    }
+
+    fn tell(&mut self, state: &mut State, always: bool) {
+        let Some(told) = &mut self.on_progress else { return };
+        let now = self.clock.now();
+        let is_soon =
+            state.told.is_some_and(|last| now.saturating_duration_since(last) < PROGRESS_EVERY);
+        if is_soon && !always {
+            return;
+        }
+        state.told = Some(now);
+        let progress = Progress {
+            elapsed: now.saturating_duration_since(state.started),
+            total: self.total,
+            ok: state.tally.ok(),
+            failed: state.tally.failed(),
+            held: state.held.len() as u64,
+            pass: state.pass,
+            ..Progress::default()
+        };
+        told(&progress.with_stats(self.jobs.stats()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+use super::*;
+use crate::batch::journal::Done;
+use crate::batch::record::tests::{attempt, response};
+use crate::batch::source::Source;
+use crate::error::{Error, ErrorKind, Fault, Phase};
+use crate::message::{IntoRequest, Response};
+use crate::time::SimClock;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Mutex;
+
+/// What a pool would do with a URL, by its path and by how often it was asked.
+type Play = fn(&str, usize) -> Result<Response, Error>;
+
+/// A pool without threads: each job ends before the next is fed.
+struct Scripted {
+    play: Play,
+    asked: RefCell<HashMap<String, usize>>,
+    fed: Cell<u64>,
+    /// The pool is stopped after so many results; the rest of the input ends as cancelled.
+    stop_after: Option<u64>,
+    stopped: Cell<bool>,
+    aborted: Cell<bool>,
+}
+
+impl Scripted {
+    fn new(play: Play) -> Self {
+        Self {
+            play,
+            asked: RefCell::default(),
+            fed: Cell::new(0),
+            stop_after: None,
+            stopped: Cell::new(false),
+            aborted: Cell::new(false),
+        }
+    }
+}
+
+impl Jobs for Scripted {
+    fn run(&self, jobs: Feed, take: &mut dyn FnMut(Option<Finished>)) {
+        for (index, job) in (0..).zip(jobs) {
+            self.fed.set(self.fed.get() + 1);
+            let (url, method, result) = match job.into_request() {
+                Err(error) => (String::new(), http::Method::GET, Err(error)),
+                Ok(request) => {
+                    let mut asked = self.asked.borrow_mut();
+                    let asked = asked.entry(request.url.clone()).or_default();
+                    *asked += 1;
+                    let result = if self.stopped.get() {
+                        Err(Error::local(ErrorKind::Cancelled, "stopped"))
+                    } else {
+                        (self.play)(&request.url, *asked)
+                    };
+                    (request.url, request.method, result)
+                }
+            };
+            let elapsed = Duration::from_millis(5);
+            take(None);
+            take(Some(Finished { index, id: None, url, method, result, elapsed }));
+            if self.stop_after.is_some_and(|after| self.fed.get() >= after) {
+                self.stopped.set(true);
+            }
+        }
+    }
+
+    fn stats(&self) -> PoolStats {
+        PoolStats::default()
+    }
+
+    fn abort(&self) {
+        self.aborted.set(true);
+        self.stopped.set(true);
+    }
+
+    fn stopped(&self) -> Option<Stopped> {
+        self.stopped.get().then_some(Stopped::Interrupted)
+    }
+}
+
+/// Bytes that can be looked at, with an end of the room.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>, usize, Option<io::ErrorKind>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut page = self.0.lock().unwrap();
+        if let Some(kind) = self.2.filter(|_| page.len() >= self.1) {
+            return Err(kind.into());
+        }
+        page.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Page {
+    fn records(&self) -> Vec<Record> {
+        let page = self.0.lock().unwrap();
+        page.split_inclusive(|byte| *byte == b'\n').map(|l| Record::parse(l).unwrap()).collect()
+    }
+
+    /// URL, class, pass and attempts of each record.
+    fn said(&self) -> Vec<(String, String, u32, u64)> {
+        let records = self.records().into_iter();
+        records.map(|r| (r.url.clone(), r.class.to_string(), r.pass, r.attempts_made())).collect()
+    }
+}
+
+fn play(url: &str, asked: usize) -> Result<Response, Error> {
+    let attempts = vec![attempt(url)];
+    let failed = |kind, phase| {
+        Err(Error::new(kind, phase, Fault::Target, "x").with_attempts(vec![attempt(url)]))
+    };
+    match url {
+        "http://h/403-once" if asked == 1 => Ok(response(403, attempts)),
+        "http://h/503-twice" if asked <= 2 => Ok(response(503, attempts)),
+        "http://h/503" => Ok(response(503, attempts)),
+        "http://h/404" => Ok(response(404, attempts)),
+        "http://h/timeout" => failed(ErrorKind::ReadTimeout, Phase::Headers),
+        _ => Ok(response(200, attempts)),
+    }
+}
+
+fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held: usize) -> Ended {
+    Run {
+        jobs,
+        clock: Arc::new(SimClock::default()),
+        sink: Sink::stream("page", page.clone()),
+        bodies: None,
+        passes,
+        pass_retry: None,
+        most_held,
+        total: None,
+        on_progress: None,
+        on_record: None,
+    }
+    .run(Source::urls(urls.iter().copied()).items(Done::default()))
+}
+
+fn said(list: &[(&str, &str, u32, u64)]) -> Vec<(String, String, u32, u64)> {
+    list.iter().map(|(u, c, p, a)| (format!("http://h/{u}"), (*c).to_owned(), *p, *a)).collect()
+}
+
+const URLS: [&str; 6] = [
+    "http://h/403-once",
+    "http://h/ok",
+    "http://h/503-twice",
+    "http://h/404",
+    "http://h/timeout",
+    "http://h/ok",
+];
+
+#[test]
+fn one_record_a_url_in_one_pass() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let ended = run_with(&jobs, &page, &URLS, 1, MOST_HELD);
+    let wanted = [
+        ("403-once", "refused", 1, 1),
+        ("ok", "ok", 1, 1),
+        ("503-twice", "retryable", 1, 1),
+        ("404", "permanent", 1, 1),
+        ("timeout", "retryable", 1, 1),
+    ];
+    assert_eq!(page.said(), said(&wanted));
+    assert_eq!((ended.tally.urls(), ended.tally.ok(), ended.repeated), (5, 1, 1));
+    assert_eq!((ended.unfinished, ended.passes), (0, 1));
+    assert!(ended.stopped.is_none());
+}
+
+#[test]
+fn what_may_pass_is_passed_over_again_and_written_once() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let ended = run_with(&jobs, &page, &URLS, 3, MOST_HELD);
+    let wanted = [
+        ("ok", "ok", 1, 1),
+        ("404", "permanent", 1, 1),
+        ("403-once", "ok", 2, 2),
+        ("503-twice", "ok", 3, 3),
+        ("timeout", "retryable", 3, 3),
+    ];
+    assert_eq!(page.said(), said(&wanted));
+    assert_eq!((ended.passes, ended.tally.ok(), jobs.fed.get()), (3, 3, 5 + 3 + 2));
+}
+
+#[test]
+fn passes_end_where_nothing_is_left_and_hold_only_so_many() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    assert_eq!(run_with(&jobs, &page, &["http://h/403-once"], 9, MOST_HELD).passes, 2);
+    assert_eq!(page.said(), said(&[("403-once", "ok", 2, 2)]));
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    run_with(&jobs, &page, &["http://h/503", "http://h/403-once"], 2, 1);
+    assert_eq!(page.said(), said(&[("403-once", "refused", 1, 1), ("503", "retryable", 2, 2)]));
+}
+
+#[test]
+fn what_did_not_end_has_no_record() {
+    let mut jobs = Scripted::new(play);
+    jobs.stop_after = Some(3);
+    let page = Page::default();
+    let ended = run_with(&jobs, &page, &URLS, 2, MOST_HELD);
+    // Two are held back for a pass that never comes, two are cancelled.
+    assert_eq!(page.said(), said(&[("ok", "ok", 1, 1)]));
+    assert_eq!(ended.unfinished, 4);
+    assert!(matches!(ended.stopped, Some(Stopped::Interrupted)));
+}
+
+#[test]
+fn a_bad_line_is_a_record_of_class_input() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let bad = r#"{"url":"http://u:secret@h/","methd":1}"#;
+    let ended = run_with(&jobs, &page, &[bad, "http://h/ok"], 2, MOST_HELD);
+    let records = page.records();
+    assert_eq!((records.len(), ended.tally.failed()), (2, 1));
+    let record = &records[0];
+    assert_eq!((record.url.as_str(), &*record.class), ("http://***@h/", "input"));
+    let error = record.error.as_ref().unwrap();
+    assert!(error.message.starts_with("argument 1: not a request as JSON: "), "{error:?}");
+    assert!(record.attempts.is_empty());
+}
+
+#[test]
+fn ids_and_meta_come_back_as_they_were() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let line = r#"{"url":"http://h/ok","id":"x y","meta":{"z": 1,"a":[1.50]}}"#;
+    run_with(&jobs, &page, &[line], 1, MOST_HELD);
+    let records = page.records();
+    assert_eq!(records[0].id, "x y");
+    assert_eq!(records[0].meta.as_ref().unwrap().as_str(), r#"{"z": 1,"a":[1.50]}"#);
+}
+
+#[test]
+fn a_gone_reader_and_a_full_disk_end_the_run_with_the_truth_in_the_file() {
+    for (kind, closed) in [(io::ErrorKind::BrokenPipe, true), (io::ErrorKind::StorageFull, false)] {
+        let jobs = Scripted::new(play);
+        let page = Page(Arc::default(), 1, Some(kind));
+        let ended = run_with(&jobs, &page, &URLS, 3, MOST_HELD);
+        assert_eq!(page.said(), said(&[("ok", "ok", 1, 1)]));
+        assert!(jobs.aborted.get());
+        let stopped = ended.stopped.unwrap();
+        assert_eq!(matches!(stopped, Stopped::SinkClosed), closed);
+        assert_eq!(matches!(stopped, Stopped::SinkFailed(_)), !closed);
+        // 403, 503 held back and 404, which could not be written; nothing was fed after that.
+        assert_eq!((ended.unfinished, jobs.fed.get()), (3, 4));
+    }
+}
+
+#[test]
+fn an_input_that_breaks_off_is_said_after_what_came_before() {
+    struct Fails;
+    impl io::Read for Fails {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("cable"))
+        }
+    }
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let reader = io::BufReader::new(io::Read::chain(io::Cursor::new(b"http://h/ok\n"), Fails));
+    let ended = Run {
+        jobs: &jobs,
+        clock: Arc::new(SimClock::default()),
+        sink: Sink::stream("page", page.clone()),
+        bodies: None,
+        passes: 2,
+        pass_retry: None,
+        most_held: MOST_HELD,
+        total: None,
+        on_progress: None,
+        on_record: None,
+    }
+    .run(Source::new().add_reader("pipe", reader).items(Done::default()));
+    assert_eq!(page.said(), said(&[("ok", "ok", 1, 1)]));
+    assert_eq!(
+        ended.stopped.unwrap().to_string(),
+        "pipe:2 cannot be read: cable; the run ends here"
+    );
+}
+
+#[test]
+fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let told: Arc<Mutex<Vec<Progress>>> = Arc::default();
+    let seen = Arc::clone(&told);
+    let clock = Arc::new(SimClock::default());
+    let moving = Arc::clone(&clock);
+    let urls: Vec<_> = (0..10).map(|n| format!("http://h/{n}")).collect();
+    Run {
+        jobs: &jobs,
+        clock,
+        sink: Sink::stream("page", page),
+        bodies: None,
+        passes: 1,
+        pass_retry: None,
+        most_held: MOST_HELD,
+        total: Some(10),
+        on_progress: Some(Box::new(move |progress| seen.lock().unwrap().push(*progress))),
+        on_record: Some(Box::new(move |_| moving.advance(Duration::from_millis(30)))),
+    }
+    .run(Source::urls(urls).items(Done::default()));
+    let told: Vec<_> = told.lock().unwrap().iter().map(|p| (p.ok, p.elapsed.as_millis())).collect();
+    assert_eq!(told, [(0, 0), (4, 120), (8, 240), (10, 300)]);
+}
+
+#[test]
+fn bodies_are_named_in_their_records() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let folder = tempfile::tempdir().unwrap();
+    Run {
+        jobs: &jobs,
+        clock: Arc::new(SimClock::default()),
+        sink: Sink::stream("page", page.clone()),
+        bodies: Some(Bodies::new(folder.path()).unwrap()),
+        passes: 1,
+        pass_retry: None,
+        most_held: MOST_HELD,
+        total: None,
+        on_progress: None,
+        on_record: None,
+    }
+    .run(Source::urls(["http://h/ok", "http://h/404", "http://h/timeout"]).items(Done::default()));
+    let files: Vec<_> = page.records().into_iter().map(|record| record.body_file).collect();
+    assert_eq!((files[0].is_some(), &files[0], files[2].as_ref()), (true, &files[1], None));
+    let kept = std::fs::read(folder.path().join(files[0].as_ref().unwrap())).unwrap();
+    assert_eq!(kept, b"body");
+}
