@@ -7,5 +7,5 @@ mod flight;
 pub use builder::{
     RequestBuilder, Session, SessionBuilder, delete, get, head, options, patch, post, put,
 };
-pub use cookies::CookieJar;
+pub use cookies::{Cookie, CookieJar};
 pub use flight::{Flight, Step};
