@@ -19,7 +19,7 @@
 //!   promises of `__Secure-` and `__Host-` are kept.
 //! - DIFFERENCE(nameless): `=v` is a cookie without a name.
 //!
-//! The jar is bounded: [`PER_DOMAIN`] cookies for one domain, [`IN_ALL`] in all, least recently
+//! The jar is bounded: 50 cookies for one domain, 3000 in all, least recently
 //! used ones and expired ones gone first. A lookup touches only cookies of the request's own
 //! registrable domain, so its cost does not grow with the run.
 //!
@@ -41,9 +41,9 @@ use std::time::SystemTime;
 use url::Url;
 
 /// How many cookies are kept for one domain (RFC 6265bis 6.1).
-pub const PER_DOMAIN: usize = 50;
+const PER_DOMAIN: usize = 50;
 /// How many cookies are kept in all (RFC 6265bis 6.1).
-pub const IN_ALL: usize = 3000;
+const IN_ALL: usize = 3000;
 
 /// Cookies of one identity, per RFC 6265bis with the public suffix list; bounded.
 #[derive(Debug, Default)]
