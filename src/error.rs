@@ -42,8 +42,10 @@ pub enum ErrorKind {
     NoProxyAlive,
     /// The settings demand a proxy, and none covers this URL.
     ProxyRequired,
-    /// A certificate was not accepted, or the TLS handshake failed.
+    /// The TLS handshake failed, though not because of a certificate.
     Ssl,
+    /// A certificate was not accepted; asking again will not change that.
+    Certificate,
     /// The peer does not speak HTTP as it should.
     Protocol,
     /// The body ended before it was complete, or its chunks were malformed.
@@ -100,7 +102,7 @@ impl ErrorKind {
                 "ProxyError"
             }
             Self::ProxyRequired | Self::InvalidProxyUrl => "InvalidProxyURL",
-            Self::Ssl => "SSLError",
+            Self::Ssl | Self::Certificate => "SSLError",
             Self::IncompleteBody => "ChunkedEncodingError",
             Self::ContentDecoding => "ContentDecodingError",
             Self::TooManyRedirects => "TooManyRedirects",
@@ -136,6 +138,7 @@ impl ErrorKind {
             Self::NoProxyAlive => "no_proxy_alive",
             Self::ProxyRequired => "proxy_required",
             Self::Ssl => "ssl",
+            Self::Certificate => "certificate",
             Self::Protocol => "protocol",
             Self::IncompleteBody => "incomplete_body",
             Self::ContentDecoding => "content_decoding",
@@ -172,6 +175,7 @@ impl ErrorKind {
         Self::NoProxyAlive,
         Self::ProxyRequired,
         Self::Ssl,
+        Self::Certificate,
         Self::Protocol,
         Self::IncompleteBody,
         Self::ContentDecoding,
