@@ -1,24 +1,37 @@
 //! Many proxies: rotation, health, revival. Pure; a driver holds it under a lock.
+//!
+//! A pool answers one question, *which way does this attempt go*, and learns from one message, *what
+//! came of it*. Each [`pick`](ProxyPool::pick) that answers [`Pick::Use`] takes a lease, and its
+//! [`report`](ProxyPool::report) gives it back. Between the two the pool decides by four rules, in
+//! this order:
+//!
+//! 1. A refused credential is never used again, on whichever member it stands.
+//! 2. A member that is dead or asked for quiet is left alone until its time; then one attempt shows
+//!    whether it is back. When nothing else is left, the pool says from when on to ask again. It
+//!    never says "direct".
+//! 3. A URL does not go through a member that it has tried while a healthy one is untried, not even
+//!    if that one is busy.
+//! 4. Members below the success floor stay out while at least a tenth of the pool is above it.
+//!
+//! Within these the [`Rotation`] decides. The work is linear in the number of members, without
+//! allocation: what a member's [`Route`] needs is made once.
 
+mod list;
+mod rotation;
+mod survey;
+
+pub use rotation::Rotation;
+
+use self::rotation::Wheel;
+use super::health::{Evidence, Health, Standing};
 use super::{ProxyUrl, Route, Verdict};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::rng::Rng;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Instant;
-
-/// When another proxy is taken.
-#[non_exhaustive]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Rotation {
-    /// For every request, round robin.
-    #[default]
-    Request,
-    /// Only on a retry; sticky until a fault.
-    Retry,
-    /// One proxy per host, until a fault.
-    Host,
-    /// At random.
-    Random,
-}
 
 /// What a pick depends on.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +60,7 @@ pub enum Pick {
 }
 
 /// The numbers of one member.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyStats {
     /// Redacted.
     pub proxy: String,
@@ -57,6 +70,8 @@ pub struct ProxyStats {
     pub good: u64,
     /// Bad and doubtful verdicts.
     pub bad: u64,
+    /// Picks that have not been reported yet.
+    pub in_flight: usize,
     /// Whether its credentials were refused.
     pub auth_refused: bool,
     /// `unchecked`, `good`, `cooling`, `dead`.
@@ -64,45 +79,204 @@ pub struct ProxyStats {
 }
 
 /// A rotating set of proxies.
-#[derive(Debug, Clone)]
+///
+/// # Examples
+/// ```
+/// use longhaul::ProxyPool;
+/// use longhaul::proxy::Rotation;
+///
+/// let pool = ProxyPool::parse("# Frankfurt\n10.0.0.1:8000:anna:secret\nsocks5h://10.0.0.2:1080\n")?
+///     .rotation(Rotation::Host)
+///     .parallel_per_proxy(Some(8));
+/// assert_eq!(pool.len(), 2);
+/// # Ok::<(), longhaul::Error>(())
+/// ```
+#[derive(Clone)]
 pub struct ProxyPool {
-    _todo: (),
+    members: Vec<Member>,
+    credentials: Vec<Credential>,
+    wheel: Wheel,
+    fresh_exit: bool,
+    per_proxy: Option<usize>,
+    per_credential: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+struct Member {
+    /// As it is handed out, but for `fresh`.
+    route: Route,
+    /// Index into the pool's credentials.
+    credential: usize,
+    health: Health,
+    leases: usize,
+    picks: u64,
+    good: u64,
+    bad: u64,
+}
+
+/// A user with a password, wherever it stands; a member without any counts as one of its own.
+#[derive(Debug, Clone, Default)]
+struct Credential {
+    refused: bool,
+    leases: usize,
 }
 
 impl ProxyPool {
     /// A list of one proxy a line, with comments, blank lines, BOM, CRLF and duplicates.
     ///
+    /// Every spelling of [`ProxyUrl`] will do. A `#` begins a comment at the start of a line and
+    /// after whitespace. What stands there twice counts once.
+    ///
     /// # Errors
-    /// `InvalidProxyUrl` with the line number, the (redacted) line and the likely mistake.
+    /// `InvalidProxyUrl` with the line number, the (redacted) line and the likely mistake; `Config`
+    /// for a list without any proxy.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let _ = text;
-        unimplemented!()
+        list::parse(text).map(Self::new)
     }
-    /// These proxies.
+
+    /// These proxies, each once.
     pub fn new(proxies: impl IntoIterator<Item = ProxyUrl>) -> Self {
-        let _ = proxies.into_iter().count();
-        unimplemented!()
+        let mut pool = Self {
+            members: Vec::new(),
+            credentials: Vec::new(),
+            wheel: Wheel::default(),
+            fresh_exit: true,
+            per_proxy: None,
+            per_credential: None,
+        };
+        let mut seen = HashSet::new();
+        let mut by_credential: HashMap<(Vec<u8>, Vec<u8>), usize> = HashMap::new();
+        for proxy in proxies {
+            if !seen.insert(proxy.clone()) {
+                continue;
+            }
+            let fresh_index = pool.credentials.len();
+            let credential = match proxy.credentials() {
+                Some((user, password)) => {
+                    *by_credential.entry((user.to_vec(), password.to_vec())).or_insert(fresh_index)
+                }
+                None => fresh_index,
+            };
+            if credential == fresh_index {
+                pool.credentials.push(Credential::default());
+            }
+            let route =
+                Route { member: Some(pool.members.len()), ..Route::through(Arc::new(proxy)) };
+            pool.members.push(Member {
+                route,
+                credential,
+                health: Health::new(),
+                leases: 0,
+                picks: 0,
+                good: 0,
+                bad: 0,
+            });
+        }
+        pool
     }
+
     /// When another proxy is taken. Default: [`Rotation::Request`].
-    pub fn rotation(self, rotation: Rotation) -> Self {
-        let _ = rotation;
-        unimplemented!()
+    pub fn rotation(mut self, rotation: Rotation) -> Self {
+        self.wheel = Wheel::new(rotation);
+        self
     }
-    // Also setters: always_connect(bool), fresh_exit(bool), keep_alive(bool), parallel_per_proxy(Option<usize>),
-    // proxy_header(name, value).
+
+    /// Whether a retry goes over a new connection, so that a gateway which picks the exit per
+    /// connection really takes another. Default: on.
+    pub fn fresh_exit(mut self, fresh_exit: bool) -> Self {
+        self.fresh_exit = fresh_exit;
+        self
+    }
+
+    /// Whether connections are kept for later requests. Default: on.
+    ///
+    /// Off, every request through a gateway that rotates by itself leaves from another exit, at the
+    /// price of a handshake each.
+    pub fn keep_alive(self, keep_alive: bool) -> Self {
+        self.each_route(|route| route.keep_alive = keep_alive)
+    }
+
+    /// Whether http targets go through CONNECT too, for proxies that forward nothing. Default: off.
+    pub fn always_connect(self, always_connect: bool) -> Self {
+        self.each_route(|route| route.always_connect = always_connect)
+    }
+
+    /// Adds a field that the proxies see and the targets do not.
+    ///
+    /// # Errors
+    /// `InvalidHeader` for a name that is no token, and for a value with a line break or NUL.
+    pub fn proxy_header(self, name: &str, value: &str) -> Result<Self, Error> {
+        // RFC 9110, section 5.6.2.
+        let is_token = !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+        if !is_token {
+            let message = format!("the proxy header {name:?} has a name that cannot be sent");
+            return Err(Error::local(ErrorKind::InvalidHeader, message));
+        }
+        if value.contains(['\r', '\n', '\0']) {
+            let message = format!("the proxy header `{name}` has a value with a line break or NUL");
+            return Err(Error::local(ErrorKind::InvalidHeader, message));
+        }
+        let given = self.members.first().map(|member| Arc::clone(&member.route.proxy_headers));
+        let headers: Arc<[(String, String)]> = given
+            .iter()
+            .flat_map(|headers| headers.iter().cloned())
+            .chain([(name.to_owned(), value.to_owned())])
+            .collect();
+        Ok(self.each_route(|route| route.proxy_headers = Arc::clone(&headers)))
+    }
+
+    /// How many attempts may be under way through one proxy at a time; 0 counts as 1. Default: any
+    /// number.
+    pub fn parallel_per_proxy(mut self, limit: Option<usize>) -> Self {
+        self.per_proxy = limit.map(|limit| limit.max(1));
+        self
+    }
+
+    /// How many attempts may be under way with one user and password, over all proxies; 0 counts as
+    /// 1. Default: any number.
+    pub fn parallel_per_credential(mut self, limit: Option<usize>) -> Self {
+        self.per_credential = limit.map(|limit| limit.max(1));
+        self
+    }
+
+    fn each_route(mut self, change: impl Fn(&mut Route)) -> Self {
+        self.members.iter_mut().for_each(|member| change(&mut member.route));
+        self
+    }
+
     /// How many members there are.
     pub fn len(&self) -> usize {
-        unimplemented!()
+        self.members.len()
     }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.members.is_empty()
     }
+
     /// Chooses the way of an attempt.
+    ///
+    /// The times of [`Pick::NotBefore`] lie in the future and come from the revival of the first
+    /// member, or shortly after `now` where members are merely busy.
     pub fn pick(&mut self, request: PickRequest<'_>, now: Instant, rng: &mut Rng) -> Pick {
-        let _ = (request, now, rng);
-        unimplemented!()
+        let host = hash(request.host);
+        let start = self.wheel.start(host, self.members.len());
+        let survey = self.survey(request, start, now);
+        let Some(chosen) = survey.choose(self.wheel.rotation(), rng, |place, seat| {
+            self.nth_of(place, seat, request, start, now)
+        }) else {
+            return survey.refusal(now, rng);
+        };
+        let start_is_fit = self.members.get(start).is_some_and(|member| {
+            !request.tried.contains(&start)
+                && member.health.standing(now) == Standing::Healthy
+                && !self.is_refused(member)
+        });
+        self.wheel.turn(host, chosen, start_is_fit, self.members.len());
+        self.lease(chosen, request.retry, now)
     }
+
     /// Tells what came of the attempt; `host` and `item` guard against one bad URL killing a proxy.
     pub fn report(
         &mut self,
@@ -113,15 +287,95 @@ impl ProxyPool {
         now: Instant,
         rng: &mut Rng,
     ) {
-        let _ = (member, verdict, host, item, now, rng);
-        unimplemented!()
+        let Some(member) = self.members.get_mut(member) else {
+            return;
+        };
+        member.leases = member.leases.saturating_sub(1);
+        match verdict {
+            Verdict::Good => member.good += 1,
+            Verdict::Bad | Verdict::Doubtful => member.bad += 1,
+            _ => {}
+        }
+        member.health.record(verdict, Evidence { host: hash(host), item }, now, rng);
+        if let Some(credential) = self.credentials.get_mut(member.credential) {
+            credential.leases = credential.leases.saturating_sub(1);
+            credential.refused |= verdict == Verdict::Auth;
+        }
     }
+
     /// How many distinct credentials are still accepted.
+    ///
+    /// A credential is a user with a password; a member without one counts as one of its own.
     pub fn credentials_left(&self) -> usize {
-        unimplemented!()
+        self.credentials.iter().filter(|credential| !credential.refused).count()
     }
+
+    /// How many members are neither dead nor retired.
+    pub fn alive(&self) -> usize {
+        self.members
+            .iter()
+            .filter(|member| !member.health.is_dead() && !self.is_refused(member))
+            .count()
+    }
+
     /// The numbers of each member, in order.
     pub fn stats(&self) -> Vec<ProxyStats> {
-        unimplemented!()
+        self.members
+            .iter()
+            .map(|member| ProxyStats {
+                proxy: member.route.shown.as_deref().unwrap_or_default().to_owned(),
+                picks: member.picks,
+                good: member.good,
+                bad: member.bad,
+                in_flight: member.leases,
+                auth_refused: self.is_refused(member),
+                state: member.health.name(),
+            })
+            .collect()
+    }
+
+    fn is_refused(&self, member: &Member) -> bool {
+        self.credentials.get(member.credential).is_some_and(|credential| credential.refused)
+    }
+
+    fn is_busy(&self, member: &Member) -> bool {
+        let credential = self.credentials.get(member.credential);
+        let full = |leases: usize, limit: Option<usize>| limit.is_some_and(|limit| leases >= limit);
+        full(member.leases, self.per_proxy)
+            || credential.is_some_and(|credential| full(credential.leases, self.per_credential))
+    }
+
+    fn lease(&mut self, chosen: usize, retry: bool, now: Instant) -> Pick {
+        let Some(member) = self.members.get_mut(chosen) else {
+            return Pick::Never { auth: false };
+        };
+        if member.health.standing(now) == Standing::Due {
+            member.health.begin_probe(now);
+        }
+        member.picks += 1;
+        member.leases += 1;
+        if let Some(credential) = self.credentials.get_mut(member.credential) {
+            credential.leases += 1;
+        }
+        Pick::Use(Route { fresh: self.fresh_exit && retry, ..member.route.clone() })
     }
 }
+
+impl fmt::Debug for ProxyPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyPool")
+            .field("rotation", &self.wheel.rotation())
+            .field("members", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tells hosts apart without keeping them.
+fn hash(host: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    host.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

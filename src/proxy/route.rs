@@ -1,10 +1,13 @@
 //! One chosen way, and the identity that it belongs to.
 
 use super::ProxyUrl;
+use std::fmt;
 use std::sync::Arc;
 
 /// The proxy in use, or direct: cookies, sockets and TLS tickets belong to it and never leave it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// `Debug` shows `direct` or `proxy`: the number behind it is made from a password too.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity(u64);
 
 impl Identity {
@@ -23,8 +26,16 @@ impl Identity {
     }
 }
 
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::DIRECT { "direct" } else { "proxy" })
+    }
+}
+
 /// The way that one attempt takes.
-#[derive(Debug, Clone)]
+///
+/// `Debug` shows the names of the proxy's fields, not their values.
+#[derive(Clone)]
 pub struct Route {
     /// The proxy; `None` is direct.
     pub proxy: Option<Arc<ProxyUrl>>,
@@ -51,7 +62,7 @@ impl Route {
             proxy: None,
             identity: Identity::DIRECT,
             always_connect: false,
-            proxy_headers: Arc::from([]),
+            proxy_headers: Arc::default(),
             fresh: false,
             keep_alive: true,
             shown: None,
@@ -62,7 +73,44 @@ impl Route {
     /// Through this proxy.
     pub fn through(proxy: Arc<ProxyUrl>) -> Self {
         let identity = Identity::of(&proxy);
-        let shown = Some(Arc::from(proxy.redacted()));
+        let shown = Some(Arc::clone(proxy.shown()));
         Self { proxy: Some(proxy), identity, shown, ..Self::direct() }
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.proxy_headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Route")
+            .field("proxy", &self.proxy)
+            .field("always_connect", &self.always_connect)
+            .field("proxy_headers", &names)
+            .field("fresh", &self.fresh)
+            .field("keep_alive", &self.keep_alive)
+            .field("member", &self.member)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_a_proxy_with_its_credentials() {
+        let of = |text: &str| Identity::of(&text.parse().unwrap());
+        assert_eq!(of("u:p@h:1"), of("http://u:p@H:1/"));
+        assert_ne!(of("u:p@h:1"), of("u:q@h:1"));
+        assert_ne!(of("h:1"), Identity::DIRECT);
+        assert_eq!(format!("{:?} {:?}", of("h:1"), Identity::DIRECT), "proxy direct");
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let mut route = Route::through(Arc::new("u:secret@h:1".parse().unwrap()));
+        route.proxy_headers = Arc::from([("X-Key".to_owned(), "secret".to_owned())]);
+        let shown = format!("{route:?}");
+        assert!(shown.contains("X-Key") && shown.contains("http://***@h:1"), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
     }
 }
