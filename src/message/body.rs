@@ -23,6 +23,7 @@ pub enum Body {
     /// In memory; sent again byte for byte.
     Bytes(Bytes),
     /// Can be opened as often as needed: a file, say. The length is sent where it is known.
+    #[allow(clippy::type_complexity, reason = "one closure, written once; users call `replayable`")]
     Replayable(Arc<dyn Fn() -> io::Result<(Box<dyn Read + Send>, Option<u64>)> + Send + Sync>),
     /// Can be read once. A second attempt is `BodyNotReplayable`, never an empty resend. Cloning
     /// shares the one reader.

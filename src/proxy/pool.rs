@@ -318,9 +318,9 @@ impl ProxyPool {
             .count()
     }
 
-    /// The way through each member, in order: for checks of the exits, which take no lease.
-    pub fn routes(&self) -> Vec<Route> {
-        self.members.iter().map(|member| member.route.clone()).collect()
+    /// The proxies, in the order of the list.
+    pub fn proxies(&self) -> impl Iterator<Item = &ProxyUrl> {
+        self.members.iter().filter_map(|member| member.route.proxy.as_deref())
     }
 
     /// The numbers of each member, in order.

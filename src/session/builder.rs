@@ -49,6 +49,8 @@ pub struct SessionBuilder {
     cookies: CookieJar,
     seed: Option<u64>,
     streams: Arc<AtomicU64>,
+    /// Whether a retry policy was chosen; a run has another default than a session.
+    retry_chosen: bool,
     /// The first value that cannot work, told by `build` so that a chain needs no `?` within.
     mistake: Option<(ErrorKind, String)>,
     id: u64,
@@ -73,6 +75,7 @@ impl Default for SessionBuilder {
             cookies: CookieJar::default(),
             seed: None,
             streams: Arc::default(),
+            retry_chosen: false,
             mistake: None,
             id: next_recipe(),
         }
@@ -111,8 +114,9 @@ impl SessionBuilder {
     /// The retry policy. Default: [`Retry::none`], as requests; a
     /// [`WorkerPool`](crate::WorkerPool) that is given a recipe without one uses
     /// [`Retry::long_run`].
-    pub fn retry(self, retry: impl Into<Retry>) -> Self {
+    pub fn retry(mut self, retry: impl Into<Retry>) -> Self {
         let retry = retry.into();
+        self.retry_chosen = true;
         self.set(|settings| settings.retry = retry)
     }
 
@@ -294,16 +298,16 @@ impl SessionBuilder {
         Arc::clone(&self.engine.cutter)
     }
 
-    /// The clock.
-    pub(crate) fn clock_handle(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
-    }
-
-    /// The recipe that a run uses: Retry::long_run where no policy was set, and cool-downs shared.
-    pub(crate) fn for_runs(self) -> Self {
-        let retry_unset = self.settings.retry == Retry::none();
-        let recipe = if self.cooldown.is_none() { self.host_cooldown(true) } else { self };
-        if retry_unset { recipe.retry(Retry::long_run()) } else { recipe }
+    /// The recipe as a run uses it: [`Retry::long_run`] where no policy was chosen, and hosts that
+    /// throttle are left alone by all workers.
+    pub(crate) fn for_runs(mut self) -> Self {
+        if !self.retry_chosen {
+            self = self.retry(Retry::long_run());
+        }
+        if self.cooldown.is_none() {
+            self = self.host_cooldown(true);
+        }
+        self
     }
 
     /// Checks the settings and makes a session.
@@ -372,11 +376,6 @@ impl SessionBuilder {
     /// The numbers of each proxy of the pool, in the order of the list; empty without a pool.
     pub fn proxy_stats(&self) -> Vec<ProxyStats> {
         self.pool.as_ref().map(|pool| lock(pool).stats()).unwrap_or_default()
-    }
-
-    /// The routes through each member of the proxy pool, for checks of the exits.
-    pub(crate) fn proxy_routes(&self) -> Vec<Route> {
-        self.pool.as_ref().map(|pool| lock(pool).routes()).unwrap_or_default()
     }
 
     /// Runs `work` with the session of this recipe that belongs to the calling thread, which is

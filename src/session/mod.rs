@@ -13,7 +13,7 @@ mod request_builder;
 mod router;
 
 pub use builder::{Session, SessionBuilder, delete, get, head, options, patch, post, put};
-pub use cookies::CookieJar;
+pub use cookies::{Cookie, CookieJar};
 pub use flight::{Flight, Step};
 pub use proxies::Proxies;
 pub use request_builder::RequestBuilder;

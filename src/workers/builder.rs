@@ -159,10 +159,11 @@ impl WorkerPoolBuilder {
         self
     }
 
-    /// What [`Stopper::abort`](super::Stopper::abort) calls, once, to cut what flies.
+    /// What [`Stopper::abort`](super::Stopper::abort) calls, once, after it has cut the sockets of
+    /// what flies: for a transport of one's own.
     ///
     /// # Defaults
-    /// Nothing: an attempt that flies ends by its own timeouts.
+    /// Nothing more.
     pub fn on_abort(mut self, cut: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_abort = Some(Arc::new(cut));
         self
@@ -197,6 +198,7 @@ impl WorkerPoolBuilder {
             on_abort,
             clock,
         } = self;
+        let session = session.for_runs();
         check_count("workers", workers, MOST_WORKERS)?;
         let permits = permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
         check_count("permits", permits, MOST_PERMITS)?;
@@ -222,6 +224,7 @@ impl WorkerPoolBuilder {
             host_rate: checked_rate("host_rate", host_rate)?,
             per_host,
         };
+        let cutter = session.cutter();
         // A recipe that cannot work fails here rather than in every job.
         session.build().map(drop)?;
         let core = Core::start(Plan {
@@ -232,7 +235,12 @@ impl WorkerPoolBuilder {
             clock,
             context: MakeContext(Box::new(move || session.build())),
             rule: rule(stop_on, stop_when),
-            control: Control::new(on_abort.map(Hook)),
+            control: Control::new(Some(Hook(Arc::new(move || {
+                cutter.cut();
+                if let Some(on_abort) = &on_abort {
+                    on_abort();
+                }
+            })))),
         })?;
         Ok(WorkerPool::new(core, workers, permits))
     }

@@ -102,8 +102,6 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     if let (Some(url), Proxies::Pool { pool, .. }) = (&plan.exit_check, &plan.proxies) {
         builder = builder.exit_check(url, pool.proxies().cloned());
     }
-    let cutter = recipe.cutter();
-    builder = builder.on_abort(move || cutter.cut());
     let mut teller: Option<Progress> = None;
     let voice = plan.voice;
     builder = builder.on_progress(move |now| {

@@ -143,7 +143,7 @@ impl Read for Layer {
         }
         self.step(buf).map_err(|error| {
             // What came from below is an error of ours already; the rest is the decoder's.
-            if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {
+            if error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).is_some() {
                 return error;
             }
             let text = format!("the body is not valid {}: {error}", self.coding.name());
