@@ -11,7 +11,7 @@
 mod http_proxy;
 #[path = "lab/origin.rs"]
 mod origin;
-#[path = "lab/raw.rs"]
+#[path = "support/raw.rs"]
 mod raw;
 #[path = "lab/socks_proxy.rs"]
 mod socks_proxy;
