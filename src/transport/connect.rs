@@ -8,10 +8,10 @@ use super::cutter::Cutter;
 use super::dial::Dialer;
 use super::idle::Conn;
 use super::resolve::Resolve;
+use super::socks::{self, Destination};
 use super::stream::Stream;
 use super::tls::{self, TlsClients};
 use super::wait::{Expired, Wait};
-use super::socks::{self, Destination};
 use super::{http_proxy, map_error};
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::message::Timings;
@@ -85,7 +85,11 @@ impl Way {
         match route.proxy.as_deref().map(ProxyUrl::scheme) {
             None => Self::Direct,
             Some(ProxyScheme::Http | ProxyScheme::Https) => {
-                if target.tls || route.always_connect { Self::Tunnel } else { Self::Forward }
+                if target.tls || route.always_connect {
+                    Self::Tunnel
+                } else {
+                    Self::Forward
+                }
             }
             Some(_) => Self::Socks,
         }
@@ -133,8 +137,7 @@ impl Connector {
     ) -> Result<Conn, Error> {
         let resolver = Arc::clone(&self.resolver);
         let fault = if route.proxy.is_some() { Fault::Proxy } else { Fault::Target };
-        let dialer =
-            Dialer { resolver: &*resolver, source: self.source, cutter, wait, fault };
+        let dialer = Dialer { resolver: &*resolver, source: self.source, cutter, wait, fault };
         let (host, port) = match route.proxy.as_deref() {
             Some(proxy) => (proxy.host(), proxy.port()),
             None => (target.host, target.port),
@@ -162,7 +165,9 @@ impl Connector {
                 match socks::connect(&mut stream, *destination, target.port, proxy, wait) {
                     Ok(()) => break,
                     // The proxy cannot reach this address; it closes after such a reply.
-                    Err(error) if error.fault() == Fault::Target && destinations.peek().is_some() => {
+                    Err(error)
+                        if error.fault() == Fault::Target && destinations.peek().is_some() =>
+                    {
                         stream = Stream::plain(dialer.dial(host, port, timings)?);
                     }
                     Err(error) => return Err(error),
@@ -173,14 +178,8 @@ impl Connector {
             }
         }
         if target.tls {
-            stream = self.secure(
-                stream,
-                target.host,
-                route.identity,
-                Fault::Target,
-                &dialer,
-                timings,
-            )?;
+            stream =
+                self.secure(stream, target.host, route.identity, Fault::Target, &dialer, timings)?;
         }
         let tls = tls::describe(&mut stream).map(Arc::from);
         Ok(Conn { stream, key, identity: route.identity, tls, idle_since: None })

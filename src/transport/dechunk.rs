@@ -102,7 +102,8 @@ impl Dechunk {
     fn step(&mut self, byte: u8) -> bool {
         self.line += 1;
         if self.line > MAX_LINE {
-            return self.fail(format!("a chunk's size line or the trailers exceed {MAX_LINE} bytes"));
+            return self
+                .fail(format!("a chunk's size line or the trailers exceed {MAX_LINE} bytes"));
         }
         let (at, keep) = match (self.at, byte) {
             (At::Size(digits), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
@@ -187,7 +188,16 @@ mod tests {
     #[test]
     fn what_is_malformed_fails_behind_what_is_good() {
         let good = "3\r\nabc\r\n";
-        for bad in ["+5\r\n", "-5\r\n", "0x5\r\n", "5\nhello", "\r\n", "g\r\n", "FFFFFFFFFFFFFFFF\r\n", "5 5\r\n"] {
+        for bad in [
+            "+5\r\n",
+            "-5\r\n",
+            "0x5\r\n",
+            "5\nhello",
+            "\r\n",
+            "g\r\n",
+            "FFFFFFFFFFFFFFFF\r\n",
+            "5 5\r\n",
+        ] {
             let (left, failure) = tidy(format!("{good}{bad}").as_bytes(), 1000);
             assert!(left.starts_with(good.as_bytes()), "{bad:?}");
             assert!(!left.ends_with(b"\n") || left == good.as_bytes(), "{bad:?}");

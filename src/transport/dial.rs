@@ -65,9 +65,10 @@ impl Dialer<'_> {
             return Ok(vec![address]);
         }
         let begun = self.wait.now();
-        let budget = self.wait.bound().map_err(|error| {
-            super::map_error::timeout(&error, Phase::Dns, self.fault)
-        })?;
+        let budget = self
+            .wait
+            .bound()
+            .map_err(|error| super::map_error::timeout(&error, Phase::Dns, self.fault))?;
         let answer = self.resolver.resolve(host, budget.left);
         // Two names may be needed: the proxy's and, for some SOCKS proxies, the target's.
         let took = self.wait.now().saturating_duration_since(begun);
@@ -121,7 +122,9 @@ impl Dialer<'_> {
                                 racing.push(socket);
                                 next_start = now.checked_add(STAGGER);
                             }
-                            Err(error) if is_exhausted(&error) => return Err(Failure::Local(error)),
+                            Err(error) if is_exhausted(&error) => {
+                                return Err(Failure::Local(error));
+                            }
                             Err(error) => keep_telling(&mut failed, error),
                         }
                         continue;
@@ -214,16 +217,17 @@ impl Dialer<'_> {
                 ErrorKind::Io,
                 Phase::Connect,
                 Fault::Local,
-                format!("no socket could be opened: {error}; fewer workers or a higher `ulimit -n` help"),
+                format!(
+                    "no socket could be opened: {error}; fewer workers or a higher `ulimit -n` help"
+                ),
             )
             .with_source(error),
-            Failure::Io(error) if error.kind() == io::ErrorKind::AddrNotAvailable
-                && self.source.is_some() =>
+            Failure::Io(error)
+                if error.kind() == io::ErrorKind::AddrNotAvailable && self.source.is_some() =>
             {
                 let source = self.source.map(|source| source.to_string()).unwrap_or_default();
-                let message = format!(
-                    "the source address {source} cannot reach {host}:{port}: {error}"
-                );
+                let message =
+                    format!("the source address {source} cannot reach {host}:{port}: {error}");
                 Error::new(ErrorKind::Io, Phase::Connect, Fault::Local, message).with_source(error)
             }
             Failure::Io(error) => {
@@ -320,7 +324,8 @@ mod tests {
 
     #[test]
     fn families_alternate_from_the_first_one() {
-        let parse = |list: &[&str]| list.iter().map(|a| a.parse().unwrap()).collect::<Vec<IpAddr>>();
+        let parse =
+            |list: &[&str]| list.iter().map(|a| a.parse().unwrap()).collect::<Vec<IpAddr>>();
         let order = interleave(&parse(&["::1", "::2", "::3", "1.1.1.1", "2.2.2.2"]), 80);
         let order: Vec<String> = order.iter().map(|address| address.ip().to_string()).collect();
         assert_eq!(order, ["::1", "1.1.1.1", "::2", "2.2.2.2", "::3"]);

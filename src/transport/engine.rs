@@ -115,11 +115,8 @@ impl Engine {
             resolver: Arc::clone(resolver),
             source: *source_address,
         };
-        let agent = ureq::Agent::with_parts(
-            engine_config(),
-            HandOver(Arc::clone(&shared)),
-            NoResolver,
-        );
+        let agent =
+            ureq::Agent::with_parts(engine_config(), HandOver(Arc::clone(&shared)), NoResolver);
         let (key, head, piece) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { agent, connector, shared, key, head, piece })
     }
@@ -214,7 +211,7 @@ impl Engine {
         begun: Instant,
         mut timings: Timings,
     ) -> Result<Incoming, Error> {
-        let forwarded = wire.request.forwarded;
+        let (forwarded, brake) = (wire.request.forwarded, wire.brake());
         self.shared.slot.put(wire);
         let mut stand_in = http::Request::new(());
         *stand_in.uri_mut() = http::Uri::from_static("http://in-flight.invalid/");
@@ -240,6 +237,7 @@ impl Engine {
         let mut incoming = Incoming::new(status, reason, headers, Box::new(body));
         incoming.timings = timings;
         incoming.connection = facts;
+        incoming.brake = Some(brake);
         Ok(incoming)
     }
 }
@@ -252,9 +250,8 @@ impl Transport for Engine {
         limits: &AttemptLimits,
     ) -> Result<Incoming, Error> {
         let url = outgoing.url;
-        self.make(outgoing, route, limits).map_err(|error| {
-            error.with_url(shown(url)).with_proxy(route.shown.as_deref())
-        })
+        self.make(outgoing, route, limits)
+            .map_err(|error| error.with_url(shown(url)).with_proxy(route.shown.as_deref()))
     }
 
     fn forget(&mut self, identity: Identity) {

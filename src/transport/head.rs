@@ -326,7 +326,9 @@ mod tests {
             let head = head(&format!("{line}\r\n\r\n")).unwrap();
             assert_eq!((head.status, head.reason.as_str()), (status, phrase), "{line}");
         }
-        for line in ["HTTP/1.1 099 X", "HTTP/1.1 1000 X", "HTTP/1.1 abc", "HTTP/2 200 OK", "HTTP/1.1"] {
+        for line in
+            ["HTTP/1.1 099 X", "HTTP/1.1 1000 X", "HTTP/1.1 abc", "HTTP/2 200 OK", "HTTP/1.1"]
+        {
             let error = head(&format!("{line}\r\n\r\n")).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Protocol, "{line}");
         }
@@ -383,7 +385,8 @@ mod tests {
             let error = head(&format!("HTTP/1.1 200 OK\r\nContent-Length: {value}\r\n\r\n"));
             assert_eq!(error.unwrap_err().kind(), ErrorKind::Protocol, "{value}");
         }
-        let old = |fields: &str| head(&format!("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n{fields}\r\n"));
+        let old =
+            |fields: &str| head(&format!("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n{fields}\r\n"));
         assert!(!old("").unwrap().keep_alive);
         assert!(old("Connection: keep-alive\r\n").unwrap().keep_alive);
     }

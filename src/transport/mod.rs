@@ -30,7 +30,7 @@ use crate::message::{ConnectionFacts, Headers, Timings};
 use crate::proxy::{Identity, Route};
 use http::{HeaderMap, Method};
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::time::{Duration, Instant};
 use url::Url;
 
@@ -104,6 +104,8 @@ pub struct Incoming {
     pub timings: Timings,
     /// The connection.
     pub connection: ConnectionFacts,
+    /// Hastens the reading of the body.
+    brake: Option<wire::Brake>,
 }
 
 impl fmt::Debug for Incoming {
@@ -127,7 +129,18 @@ impl Incoming {
             body,
             timings: Timings::default(),
             connection: ConnectionFacts::default(),
+            brake: None,
         }
+    }
+
+    /// Reads what is left of the body and throws it away, so that the connection can be used
+    /// again; closes the connection where that would take more than `most` bytes or past `until`.
+    pub(crate) fn drain(mut self, most: u64, until: Option<Instant>) {
+        if let (Some(brake), Some(until)) = (&self.brake, until) {
+            brake.set(until);
+        }
+        // A failure closes the connection, which is what is wanted then.
+        let _ = io::copy(&mut (&mut self.body).take(most), &mut io::sink());
     }
 }
 

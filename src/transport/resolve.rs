@@ -227,10 +227,8 @@ impl Inner {
         loop {
             let Some(host) = state.queue.pop_front() else {
                 state.idle += 1;
-                let (back, waited) = self
-                    .waiting
-                    .wait_timeout(state, IDLE)
-                    .unwrap_or_else(PoisonError::into_inner);
+                let (back, waited) =
+                    self.waiting.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
                 state = back;
                 state.idle -= 1;
                 if waited.timed_out() && state.queue.is_empty() {

@@ -183,7 +183,10 @@ fn request5(destination: Destination<'_>, port: u16) -> Result<Vec<u8>, Error> {
             let length = u8::try_from(name.len()).map_err(|_| {
                 Error::local(
                     ErrorKind::InvalidUrl,
-                    format!("the host name has {} bytes, but SOCKS5 carries at most 255", name.len()),
+                    format!(
+                        "the host name has {} bytes, but SOCKS5 carries at most 255",
+                        name.len()
+                    ),
                 )
             })?;
             message.extend_from_slice(&[3, length]);
@@ -355,7 +358,8 @@ mod tests {
         assert_eq!(method5([5, 0], false).unwrap(), Method::Nothing);
         assert_eq!(method5([5, 0], true).unwrap(), Method::Nothing);
         assert_eq!(method5([5, 2], true).unwrap(), Method::Password);
-        for (reply, with) in [([5, 0xFF], true), ([5, 0xFF], false), ([5, 2], false), ([5, 1], true)]
+        for (reply, with) in
+            [([5, 0xFF], true), ([5, 0xFF], false), ([5, 2], false), ([5, 1], true)]
         {
             let error = method5(reply, with).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ProxyAuth, "{reply:?}");

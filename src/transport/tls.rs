@@ -67,16 +67,17 @@ impl TlsClients {
         wait: &Wait<'_>,
     ) -> Result<Stream, io::Error> {
         // The final dot of a fully qualified name is no part of the name in a certificate.
-        let name = ServerName::try_from(host.trim_end_matches('.').to_owned()).map_err(|error| {
-            Error::new(
-                ErrorKind::InvalidUrl,
-                Phase::Tls,
-                fault,
-                format!("the host {host:?} cannot stand in a certificate"),
-            )
-            .with_source(error)
-            .into_io()
-        })?;
+        let name =
+            ServerName::try_from(host.trim_end_matches('.').to_owned()).map_err(|error| {
+                Error::new(
+                    ErrorKind::InvalidUrl,
+                    Phase::Tls,
+                    fault,
+                    format!("the host {host:?} cannot stand in a certificate"),
+                )
+                .with_source(error)
+                .into_io()
+            })?;
         let session = ClientConnection::new(self.config(identity)?, name).map_err(invalid)?;
         let mut stream = Stream::tls(session, below);
         drive(&mut stream, wait)?;
@@ -236,10 +237,8 @@ fn verifier(verify: &Verify, extra: &[PathBuf]) -> Result<Arc<dyn ServerCertVeri
     let files = bundle.into_iter().chain(extra).map(|path| (path.clone(), modified(path)));
     let roots = Roots { verify: verify.clone(), files: files.collect() };
     // Held while the roots are read, so that 24 workers that start at once read them once.
-    let mut verifiers = VERIFIERS
-        .get_or_init(Mutex::default)
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut verifiers =
+        VERIFIERS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(verifier) = verifiers.get(&roots) {
         return Ok(Arc::clone(verifier));
     }
@@ -252,11 +251,10 @@ fn verifier(verify: &Verify, extra: &[PathBuf]) -> Result<Arc<dyn ServerCertVeri
     for path in extra {
         add_roots(&mut store, path)?;
     }
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider())
-        .build()
-        .map_err(|error| {
-            Error::config(format!("the trusted certificates cannot be used: {error}"))
-        })?;
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider()).build().map_err(
+            |error| Error::config(format!("the trusted certificates cannot be used: {error}")),
+        )?;
     // Only files that keep changing could make this grow.
     if verifiers.len() >= IDENTITIES {
         verifiers.clear();

@@ -156,7 +156,10 @@ mod tests {
         let bound = Wait::connect(&clock, start, &case).bound().unwrap();
         assert_eq!((bound.left, bound.by), (Some(secs(3.0)), Expiry::Deadline));
         let bound = Wait::exchange(&clock, &case).bound().unwrap();
-        assert_eq!((bound.left, bound.by, bound.steady), (Some(secs(3.0)), Expiry::Deadline, false));
+        assert_eq!(
+            (bound.left, bound.by, bound.steady),
+            (Some(secs(3.0)), Expiry::Deadline, false)
+        );
 
         let case = limits(Some(secs(5.0)), Some(secs(25.0)), Some(60.0));
         let bound = Wait::connect(&clock, start, &case).bound().unwrap();
@@ -177,7 +180,8 @@ mod tests {
     #[test]
     fn at_most_shortens_and_never_lengthens() {
         let clock = SimClock::default();
-        let limits = AttemptLimits { deadline: Some(clock.now() + secs(1.0)), ..Default::default() };
+        let limits =
+            AttemptLimits { deadline: Some(clock.now() + secs(1.0)), ..Default::default() };
         let wait = Wait::exchange(&clock, &limits);
         assert_eq!(wait.at_most(secs(0.2)).bound().unwrap().left, Some(secs(0.2)));
         assert_eq!(wait.at_most(secs(9.0)).bound().unwrap().left, Some(secs(1.0)));
