@@ -12,7 +12,7 @@ use super::body::BodyReader;
 use super::connect::{Connector, Target, Way};
 use super::cutter::Cutter;
 use super::head::Head;
-use super::idle::{Conn, IdlePool, Patience};
+use super::idle::{Conn, IdlePool};
 use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
@@ -145,10 +145,7 @@ impl Engine {
         let mut timings = Timings::default();
         let kept = if route.fresh { None } else { self.shared.idle.take(&self.key, begun) };
         let mut conn = match kept {
-            Some(conn) => {
-                conn.patience.set(None);
-                conn
-            }
+            Some(conn) => conn,
             None => {
                 let wait = Wait::connect(&*self.shared.clock, begun, limits);
                 self.connector.connect(
@@ -214,14 +211,14 @@ impl Engine {
         begun: Instant,
         mut timings: Timings,
     ) -> Result<Incoming, Error> {
-        let forwarded = wire.request.forwarded;
+        let (forwarded, brake) = (wire.request.forwarded, wire.brake());
         self.shared.slot.put(wire);
         let mut stand_in = http::Request::new(());
         *stand_in.uri_mut() = http::Uri::from_static("http://in-flight.invalid/");
         let response = self.agent.run(stand_in);
         let arrived = self.shared.slot.take_arrived();
         let response = response.map_err(|error| map_error::from_ureq(error, Phase::Headers))?;
-        let Some(Arrived { head, facts, at, patience }) = arrived else {
+        let Some(Arrived { head, facts, at }) = arrived else {
             let message = "the engine returned a response that never came";
             return Err(Error::new(ErrorKind::Internal, Phase::Headers, Fault::Local, message));
         };
@@ -240,7 +237,7 @@ impl Engine {
         let mut incoming = Incoming::new(status, reason, headers, Box::new(body));
         incoming.timings = timings;
         incoming.connection = facts;
-        incoming.patience = Some(patience);
+        incoming.brake = Some(brake);
         Ok(incoming)
     }
 }
@@ -441,7 +438,6 @@ struct Arrived {
     head: Head,
     facts: ConnectionFacts,
     at: Instant,
-    patience: Arc<Patience>,
 }
 
 impl Slot {
@@ -464,8 +460,7 @@ impl Slot {
             identity: Some(conn.identity),
             tls: conn.tls.as_deref().map(str::to_owned),
         };
-        self.lock().arrived =
-            Some(Arrived { head, facts, at, patience: Arc::clone(&conn.patience) });
+        self.lock().arrived = Some(Arrived { head, facts, at });
     }
 
     fn take_arrived(&self) -> Option<Arrived> {

@@ -35,26 +35,6 @@ pub(super) struct Conn {
     pub(super) tls: Option<Arc<str>>,
     /// When it was last given back; `None` for one that has carried no request yet.
     pub(super) idle_since: Option<Instant>,
-    /// How long the body that is being read is still worth waiting for.
-    pub(super) patience: Arc<Patience>,
-}
-
-/// A limit that whoever reads a body may set while it is read: for draining what nobody wants,
-/// only to keep its connection. Made once per connection, since a request may cost no allocation
-/// for it.
-#[derive(Debug, Default)]
-pub(super) struct Patience(Mutex<Option<Instant>>);
-
-impl Patience {
-    /// Waits for no byte beyond `until`; `None` is the ordinary limits.
-    pub(super) fn set(&self, until: Option<Instant>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;
-    }
-
-    /// The limit.
-    pub(super) fn until(&self) -> Option<Instant> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The idle connections of one engine.
@@ -324,7 +304,6 @@ mod tests {
                 identity,
                 tls: None,
                 idle_since: None,
-                patience: Arc::default(),
             }
         }
     }

@@ -30,8 +30,7 @@ use crate::message::{ConnectionFacts, Headers, Timings};
 use crate::proxy::{Identity, Route};
 use http::{HeaderMap, Method};
 use std::fmt;
-use std::io::Read;
-use std::sync::Arc;
+use std::io::{self, Read};
 use std::time::{Duration, Instant};
 use url::Url;
 
@@ -105,8 +104,8 @@ pub struct Incoming {
     pub timings: Timings,
     /// The connection.
     pub connection: ConnectionFacts,
-    /// The hand on the clock of `body`, where it comes from a socket.
-    patience: Option<Arc<idle::Patience>>,
+    /// Hastens the reading of the body.
+    brake: Option<wire::Brake>,
 }
 
 impl fmt::Debug for Incoming {
@@ -130,29 +129,18 @@ impl Incoming {
             body,
             timings: Timings::default(),
             connection: ConnectionFacts::default(),
-            patience: None,
+            brake: None,
         }
     }
-}
 
-impl Incoming {
-    /// Reads what is left of a body that nobody wants, so that its connection can carry the next
-    /// request: at most `most` bytes and not beyond `until`, undecoded. What is longer or later is
-    /// closed instead.
+    /// Reads what is left of the body and throws it away, so that the connection can be used
+    /// again; closes the connection where that would take more than `most` bytes or past `until`.
     pub(crate) fn drain(mut self, most: u64, until: Option<Instant>) {
-        let announced = self
-            .headers
-            .get(http::header::CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|text| text.parse::<u64>().ok());
-        if announced.is_some_and(|length| length > most) {
-            return;
+        if let (Some(brake), Some(until)) = (&self.brake, until) {
+            brake.set(until);
         }
-        if let Some(patience) = &self.patience {
-            patience.set(until);
-        }
-        // A failure closes the connection, which is all that can be done about it.
-        let _ = std::io::copy(&mut self.body.by_ref().take(most), &mut std::io::sink());
+        // A failure closes the connection, which is what is wanted then.
+        let _ = io::copy(&mut (&mut self.body).take(most), &mut io::sink());
     }
 }
 

@@ -110,15 +110,6 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// The same, but no longer than `until`, where that is given.
-    pub(super) fn no_later_than(self, until: Option<Instant>) -> Self {
-        match (self.until, until) {
-            (Some(have), Some(until)) if have <= until => self,
-            (_, None) => self,
-            (_, until) => Self { until, ..self },
-        }
-    }
-
     /// The time now, by the clock of the bounds.
     pub(super) fn now(&self) -> Instant {
         self.clock.now()

@@ -27,8 +27,8 @@ use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::time::Clock;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
 
 /// The first size of a read buffer; it grows to what a head of the greatest length needs.
@@ -65,6 +65,19 @@ pub(super) struct Wire {
     keep: bool,
     /// Whether ureq has found the message complete.
     complete: bool,
+    /// Set by whoever wants the rest of the body sooner than the limits say.
+    brake: Brake,
+}
+
+/// A deadline that is set when the body is read already: for draining what nobody needs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Brake(Arc<OnceLock<Instant>>);
+
+impl Brake {
+    /// Reads of the body fail from now on once this time has come. Only the first call counts.
+    pub(super) fn set(&self, until: Instant) {
+        let _ = self.0.set(until);
+    }
 }
 
 /// A request that was written.
@@ -128,7 +141,13 @@ impl Wire {
             stage: Stage::Head,
             keep: false,
             complete: false,
+            brake: Brake::default(),
         }
+    }
+
+    /// The brake of this message.
+    pub(super) fn brake(&self) -> Brake {
+        self.brake.clone()
     }
 
     /// Reads until the head of the final response is there.
@@ -181,9 +200,11 @@ impl Wire {
             self.input.tidy(&mut dechunk, 0);
             self.dechunk = Some(dechunk);
         }
-        if self.request.forwarded && head.status == 407 {
-            let most = self.limits.read.map_or(REFUSAL_WAIT, |read| read.min(REFUSAL_WAIT));
-            self.limits.read = Some(most);
+        if self.request.forwarded
+            && head.status == 407
+            && let Some(until) = self.shared.clock.now().checked_add(REFUSAL_WAIT)
+        {
+            self.brake.set(until);
         }
         if let Some(conn) = &self.conn {
             self.shared.slot.arrived(head, conn, self.request.reused, self.shared.clock.now());
@@ -219,9 +240,13 @@ impl Wire {
 
     /// Reads once; `most` is what the buffer may grow to.
     fn fill(&mut self, most: usize) -> io::Result<usize> {
+        let mut limits = self.limits;
+        if let Some(until) = self.brake.0.get() {
+            let nearest = limits.deadline.map_or(*until, |deadline| deadline.min(*until));
+            limits.deadline = Some(nearest);
+        }
+        let wait = Wait::exchange(&*self.shared.clock, &limits);
         let Some(conn) = &mut self.conn else { return Ok(0) };
-        let wait =
-            Wait::exchange(&*self.shared.clock, &self.limits).no_later_than(conn.patience.until());
         let space = self.input.space(most);
         if space.is_empty() {
             return Err(io::Error::new(

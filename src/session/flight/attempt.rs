@@ -381,7 +381,10 @@ impl Running {
         headless.timings = incoming.timings;
         headless.connection = incoming.connection.clone();
         incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
+        // A hop has no history of its own; that of the chain goes to its last response.
+        let hops = std::mem::take(&mut self.hops);
         let response = self.response(core, route, headless, Content::Nothing);
+        self.hops = hops;
         self.hop_to(next, response);
         // Maps and the environment are asked again for each hop; a member of the pool covers all.
         Next::Hop { same_way: route.member.is_some() }
