@@ -166,6 +166,13 @@ fn tinyproxy_demands_credentials() {
     forward_and_tunnel(proxy.address(), &nginx, BASIC);
     for line in [format!("GET {}", nginx.url("/small/1")), format!("CONNECT {}", nginx.tls())] {
         assert_status(&exchange(proxy.address(), format!("{line} HTTP/1.1\r\n\r\n")), 407);
+        // Credentials that are wrong rather than absent get another status: a refused CONNECT
+        // with 401 is a 407 by another name, and a forwarded request shows its origin in `Server`.
+        let wrong = "Proxy-Authorization: Basic bGFiOndyb25n\r\n";
+        let answer = exchange(proxy.address(), format!("{line} HTTP/1.1\r\n{wrong}\r\n"));
+        assert_status(&answer, 401);
+        assert!(answer.contains("\r\nServer: tinyproxy/"), "{answer}");
+        assert!(answer.contains("\r\nWWW-Authenticate: Basic "), "{answer}");
     }
 }
 

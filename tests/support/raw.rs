@@ -16,6 +16,8 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
+    // `write!` makes several small writes, which would wait for one another.
+    stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();
     stream
 }
