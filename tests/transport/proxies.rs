@@ -1,6 +1,6 @@
 //! HTTP proxies: forwarding, tunnels, refusals, and proxies that misbehave.
 
-use crate::peer::{OK, Peer, Server};
+use crate::peer::{OK, Peer, Serve, Server};
 use crate::{Client, limits, through};
 use longhaul::error::{ErrorKind, Fault, Phase};
 use longhaul::time::{Clock, SystemClock};
@@ -179,7 +179,7 @@ fn refusals_keep_what_the_proxy_said() {
 
 #[test]
 fn proxies_that_misbehave() {
-    let cases: [(&str, ErrorKind, fn(&mut Peer)); 6] = [
+    let cases: [(&str, ErrorKind, Serve); 6] = [
         ("fin", ErrorKind::ProxyUnreachable, |_| {}),
         ("rst", ErrorKind::ProxyUnreachable, Peer::reset),
         ("html", ErrorKind::ProxyUnreachable, |peer| peer.send(b"<html>not http</html>")),

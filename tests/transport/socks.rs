@@ -1,6 +1,6 @@
 //! SOCKS proxies: what they are told, and what becomes of what they say.
 
-use crate::peer::{OK, Peer, Server};
+use crate::peer::{OK, Peer, Serve, Server};
 use crate::{Client, limits, through};
 use longhaul::Error;
 use longhaul::error::{ErrorKind, Fault, Phase};
@@ -142,7 +142,7 @@ fn who_failed() {
 
 #[test]
 fn proxies_that_misbehave() {
-    let cases: [(ErrorKind, fn(&mut Peer)); 4] = [
+    let cases: [(ErrorKind, Serve); 4] = [
         (ErrorKind::ProxyUnreachable, |_| {}),
         (ErrorKind::ProxyUnreachable, |peer| peer.send(b"HTTP/1.1 400 Bad\r\n\r\n")),
         (ErrorKind::ConnectTimeout, Peer::hold),

@@ -1,6 +1,6 @@
 //! TLS: certificates, handshakes, tickets, and bodies that end without a word.
 
-use crate::peer::{OK, Peer, Server};
+use crate::peer::{OK, Peer, Serve, Server};
 use crate::{Client, limits, read, through};
 use longhaul::Error;
 use longhaul::error::{ErrorKind, Fault, Phase};
@@ -178,7 +178,7 @@ fn certificates_that_are_not_accepted() {
 
 #[test]
 fn handshakes_that_fail() {
-    let cases: [(ErrorKind, &str, fn(&mut Peer)); 5] = [
+    let cases: [(ErrorKind, &str, Serve); 5] = [
         (ErrorKind::Ssl, "may be meant for http", |peer| {
             peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n");
             peer.hold();
