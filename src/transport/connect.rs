@@ -204,7 +204,10 @@ impl Connector {
                 map_error::cancelled(Phase::Tls)
             } else if Expired::of(&error).is_some() {
                 map_error::timeout(&error, Phase::Tls, fault)
-            } else if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {
+            } else if error
+                .get_ref()
+                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Error>)
+            {
                 Error::from_io(error, Phase::Tls, fault)
             } else {
                 tls::handshake_error(error, fault)

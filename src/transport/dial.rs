@@ -340,6 +340,36 @@ mod tests {
         assert_eq!(socket.peer().unwrap().ip().to_string(), "127.0.0.1");
     }
 
+    /// A listener whose queue is full: who connects hears nothing.
+    fn black_hole(address: SocketAddr) -> (socket2::Socket, Vec<socket2::Socket>) {
+        let listener = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener.bind(&address.into()).unwrap();
+        listener.listen(0).unwrap();
+        let queue = (0..8).map(|_| {
+            let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&address.into());
+            socket
+        });
+        let queue = queue.collect();
+        (listener, queue)
+    }
+
+    #[test]
+    fn a_black_hole_costs_its_stagger_and_not_the_budget() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let _hole = black_hole(SocketAddr::new("127.0.0.7".parse().unwrap(), port));
+        let start = SystemClock.now();
+        let socket = dial(&["127.0.0.7", "127.0.0.1"], port, 30.0).unwrap();
+        assert_eq!(socket.peer().unwrap().ip().to_string(), "127.0.0.1");
+        // The operating system alone would give up after minutes, the budget after half of one.
+        assert!(SystemClock.now() - start < secs(10.0));
+
+        let error = dial(&["127.0.0.7"], port, 0.3).unwrap_err();
+        assert_eq!((error.kind(), error.phase()), (ErrorKind::ConnectTimeout, Phase::Connect));
+    }
+
     #[test]
     fn all_refused_is_a_connection_error_of_the_target() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -135,6 +135,16 @@ impl Scanner {
 
 /// Parses a complete head; `bodyless` is for the answer to HEAD.
 pub(super) fn parse(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
+    if bytes.contains(&0) {
+        // The one thing that the parser does not pass over line by line.
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let whole: Vec<&[u8]> = lines.filter(|line| !line.contains(&0)).collect();
+        return parse_lines(&whole.concat(), bodyless);
+    }
+    parse_lines(bytes, bodyless)
+}
+
+fn parse_lines(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
     let mut config = ParserConfig::default();
     config
         .allow_obsolete_multiline_headers_in_responses(true)

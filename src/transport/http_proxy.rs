@@ -16,6 +16,7 @@ use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
 use crate::policy::RetryAfter;
 use crate::proxy::Route;
+use http::HeaderValue;
 use http::header::{CONTENT_LENGTH, DATE, RETRY_AFTER};
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -130,11 +131,11 @@ pub(super) fn refused(head: Head, body: Vec<u8>, phase: Phase, wall: SystemTime)
     } else {
         (ErrorKind::ProxyRefused, format!("the proxy refused the tunnel: {line}"))
     };
-    let mut fields = head.headers.get_all(RETRY_AFTER).iter().map(|value| value.as_bytes());
+    let mut fields = head.headers.get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
     let retry_after = match fields.next() {
         None => None,
         Some(first) => {
-            let date = head.headers.get(DATE).map(|value| value.as_bytes());
+            let date = head.headers.get(DATE).map(HeaderValue::as_bytes);
             RetryAfter::parse(std::iter::once(first).chain(fields), date, wall)
         }
     };

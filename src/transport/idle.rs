@@ -85,9 +85,7 @@ impl IdlePool {
             let mut state = self.lock();
             let slot = *state.index.get(key)?;
             let host = state.slab.get_mut(slot)?;
-            let Some(mut conn) = host.conns.pop() else {
-                return None;
-            };
+            let mut conn = host.conns.pop()?;
             let idle = conn.idle_since.map_or(FRESH, |since| now.saturating_duration_since(since));
             if idle >= MAX_IDLE {
                 // The others of this host are older still.

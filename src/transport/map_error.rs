@@ -71,7 +71,7 @@ pub(super) fn exchange(error: io::Error, phase: Phase) -> Error {
     if Expired::of(&error).is_some() {
         return timeout(&error, phase, Fault::Target);
     }
-    if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {
+    if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Error>) {
         return Error::from_io(error, phase, Fault::Target);
     }
     let kind = match phase {

@@ -1,4 +1,23 @@
 //! One attempt over one route; the only layer that names the HTTP engine.
+//!
+//! A [`Transport`] makes one attempt: it neither retries nor redirects, knows no cookies, and
+//! decodes nothing. What it owes to the layers above is *where* an attempt failed and by whose
+//! fault, since nobody can find out later. [`Engine`] is the one that speaks to the world,
+//! [`Script`] the one that plays what a test wants to see.
+//!
+//! ureq reads the responses: it knows when a message is complete, decodes chunks, and says when a
+//! connection can be used again. Around it stands what a long run through proxies needs and ureq
+//! leaves to its connector and transport seam:
+//!
+//! ```text
+//! Engine ── idle ──────────── a kept-alive connection of this identity, or
+//!   │       connect ───────── dial (resolve, race of addresses) ─ tls ─ http_proxy | socks ─ tls
+//!   ├────── request_head ──── the head as the session prepared it, written with the body
+//!   └────── ureq ── wire ──── the response: head, dechunk, then body
+//! ```
+//!
+//! All of it runs under the clocks of [`AttemptLimits`], and every socket hangs on
+//! the [`Cutter`] of its configuration.
 
 mod body;
 mod connect;
@@ -23,7 +42,7 @@ mod wire;
 pub use cutter::Cutter;
 pub use engine::{Engine, EngineConfig};
 pub use resolve::{Resolve, ResolveError, SystemResolver};
-pub use script::{Play, Script};
+pub use script::{Asked, Play, Script};
 
 use crate::error::Error;
 use crate::message::{ConnectionFacts, Headers, Timings};
@@ -135,7 +154,7 @@ impl Incoming {
 
     /// Reads what is left of the body and throws it away, so that the connection can be used
     /// again; closes the connection where that would take more than `most` bytes or past `until`.
-    pub(crate) fn drain(mut self, most: u64, until: Option<Instant>) {
+    pub fn drain(mut self, most: u64, until: Option<Instant>) {
         if let (Some(brake), Some(until)) = (&self.brake, until) {
             brake.set(until);
         }

@@ -131,9 +131,11 @@ mod tests {
     use super::*;
     use crate::message::Headers;
 
-    fn head(method: &Method, url: &str, body: OutgoingBody<'_>, forwarded: bool) -> String {
-        let (url, headers) = (Url::parse(url).unwrap(), Headers::new());
-        let mut outgoing = Outgoing::new(method, &url, &headers);
+    fn head<'a>(method: &'a Method, url: &str, body: OutgoingBody<'a>, forwarded: bool) -> String {
+        // As long-lived as the caller's body, whose lifetime all fields share.
+        let url: &'static Url = Box::leak(Box::new(Url::parse(url).unwrap()));
+        let headers: &'static Headers = Box::leak(Box::default());
+        let mut outgoing = Outgoing::new(method, url, headers);
         outgoing.body = body;
         let mut out = Vec::new();
         write_head(&mut out, &outgoing, &Route::direct(), forwarded).unwrap();
@@ -161,18 +163,17 @@ mod tests {
 
     #[test]
     fn framing_agrees_with_the_body() {
-        let url = "http://a.test/";
-        let framing = |method: &Method, body| {
-            let head = head(method, url, body, false);
+        fn framing<'a>(method: &'a Method, body: OutgoingBody<'a>) -> String {
+            let head = head(method, "http://a.test/", body, false);
             head.split("\r\n").nth(2).unwrap().to_owned()
-        };
+        }
         assert_eq!(framing(&Method::GET, OutgoingBody::Empty), "");
         assert_eq!(framing(&Method::POST, OutgoingBody::Empty), "Content-Length: 0");
         assert_eq!(framing(&Method::GET, OutgoingBody::Bytes(b"abc")), "Content-Length: 3");
-        let mut reader = std::io::empty();
-        let known = OutgoingBody::Reader(&mut reader, Some(7));
+        let (mut one, mut other) = (std::io::empty(), std::io::empty());
+        let known = OutgoingBody::Reader(&mut one, Some(7));
         assert_eq!(framing(&Method::PUT, known), "Content-Length: 7");
-        let unknown = OutgoingBody::Reader(&mut reader, None);
+        let unknown = OutgoingBody::Reader(&mut other, None);
         assert_eq!(framing(&Method::PUT, unknown), "Transfer-Encoding: chunked");
     }
 

@@ -5,7 +5,7 @@ use crate::{Client, read};
 use http::Method;
 use longhaul::error::ErrorKind;
 use longhaul::proxy::Route;
-use longhaul::time::SimClock;
+use longhaul::time::{Clock, SimClock, SystemClock};
 use longhaul::transport::{Outgoing, Transport};
 use std::io::Read;
 use std::net::Shutdown;
@@ -281,6 +281,30 @@ fn a_body_that_nobody_reads_closes_its_connection() {
     incoming.body.read_exact(&mut [0; 2]).unwrap();
     drop(incoming);
     assert_eq!(client.config.cutter.live_sockets(), 1);
+}
+
+#[test]
+fn draining_keeps_the_connection_where_that_is_cheap() {
+    let server = Server::new(|peer, _| {
+        while let Some(head) = peer.head() {
+            let (length, stalls) = match head.split(' ').nth(1).unwrap() {
+                "/small" => (1000, false),
+                "/large" => (100_000, false),
+                _ => (1000, true),
+            };
+            peer.send(format!("HTTP/1.1 302 X\r\nContent-Length: {length}\r\n\r\n").as_bytes());
+            if stalls {
+                peer.hold();
+            }
+            peer.send(&vec![b'x'; length]);
+        }
+    });
+    let mut client = Client::new();
+    for (path, kept) in [("/small", 1), ("/large", 0), ("/small", 1), ("/stalls", 0)] {
+        let until = SystemClock.now() + longhaul::secs(if path == "/stalls" { 0.1 } else { 20.0 });
+        client.open(&server.url(path), &Route::direct()).unwrap().drain(65_536, Some(until));
+        assert_eq!(client.config.cutter.live_sockets(), kept, "{path}");
+    }
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn read(incoming: &mut Incoming) -> Result<String, Error> {
     let mut body = Vec::new();
     match incoming.body.read_to_end(&mut body) {
         Ok(_) => Ok(String::from_utf8_lossy(&body).into_owned()),
-        Err(error) => Err(error.downcast::<Error>().expect("an error of longhaul")),
+        Err(error) => Err(error.downcast::<Error>().unwrap()),
     }
 }
 

@@ -86,6 +86,9 @@ impl Drop for Server {
     }
 }
 
+/// What a server does with a connection.
+pub(crate) type Serve = fn(&mut Peer);
+
 /// One connection.
 pub(crate) struct Peer {
     pub(crate) stream: BufReader<TcpStream>,
