@@ -2,7 +2,8 @@
 //!
 //! Every flag says in its help what it does, its default and where that default comes from. A flag
 //! that was left out stays `None` here, so that [`plan`](crate::plan) alone decides what that means
-//! and can tell "left out" from "given with the default's value".
+//! and can tell "left out" from "given with the default's value". Numbers may be typed with a minus,
+//! so that `--read-timeout -1` is told that -1 is no timeout rather than that there is no flag `-1`.
 
 use crate::values::{self, HeaderArg, Limit, Rate};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -66,20 +67,20 @@ pub(crate) struct RunArgs {
     pub(crate) bodies: Option<PathBuf>,
 
     /// Go over what failed again, up to N passes in all. Default: 1, no second pass.
-    #[arg(long, value_name = "N", value_parser = values::passes, help_heading = "Input and results")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::passes, help_heading = "Input and results")]
     pub(crate) passes: Option<NonZeroU32>,
 
     /// Worker threads, each with its own session. Default: 8, where a careful walk up begins.
-    #[arg(short, long, value_name = "N", value_parser = values::workers, help_heading = "Pace")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = values::workers, help_heading = "Pace")]
     pub(crate) workers: Option<NonZeroUsize>,
 
     /// Requests per time over all workers, evenly spaced, such as 5/s or 300/min. Default: no
     /// limit.
-    #[arg(long, value_name = "N/s", value_parser = values::rate, help_heading = "Pace")]
+    #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Pace")]
     pub(crate) rate: Option<Rate>,
 
     /// Requests in flight to one host at most. Default: no limit but the workers.
-    #[arg(long, value_name = "N", value_parser = values::count, help_heading = "Pace")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count, help_heading = "Pace")]
     pub(crate) per_host: Option<NonZeroUsize>,
 
     /// A proxy, such as http://user:pass@host:port, socks5h://host:port or host:port:user:pass;
@@ -107,45 +108,45 @@ pub(crate) struct RunArgs {
 
     /// Budget for DNS, TCP, proxy handshake and TLS together, or none. Default: 5 (longhaul;
     /// requests has no limit).
-    #[arg(long, value_name = "S", value_parser = values::timeout, help_heading = "Timeouts")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
     pub(crate) connect_timeout: Option<Limit>,
 
     /// Longest silence between two bytes, or none. Default: 25 (longhaul; requests has no limit).
-    #[arg(long, value_name = "S", value_parser = values::timeout, help_heading = "Timeouts")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
     pub(crate) read_timeout: Option<Limit>,
 
     /// Wall clock for one URL with all its attempts and waits, or none. Default: the worst case of
     /// the policy, which the plan prints.
-    #[arg(long, value_name = "S|none", value_parser = values::timeout, help_heading = "Timeouts")]
+    #[arg(long, value_name = "S|none", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
     pub(crate) deadline: Option<Limit>,
 
     /// Retries of all kinds, or none (no limit of its own), or off. Default: 4 (long-run policy;
     /// urllib3: 10).
-    #[arg(long, value_name = "N", help_heading = "Retries")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
     pub(crate) total: Option<Budget>,
 
     /// Retries after failures before the request was sent, or none, or off. Default: 3 (long-run
     /// policy).
-    #[arg(long, value_name = "N", help_heading = "Retries")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
     pub(crate) connect: Option<Budget>,
 
     /// Retries after failures while sending or reading, or none, or off. Default: 2 (long-run
     /// policy).
-    #[arg(long, value_name = "N", help_heading = "Retries")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
     pub(crate) read: Option<Budget>,
 
     /// Retries after a status of --forcelist or a Retry-After, or none, or off. Default: 3
     /// (long-run policy).
-    #[arg(long, value_name = "N", help_heading = "Retries")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
     pub(crate) status: Option<Budget>,
 
     /// Redirects followed, or none, or off. Default: none, so total alone limits them (urllib3).
-    #[arg(long, value_name = "N", help_heading = "Retries")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
     pub(crate) redirect: Option<Budget>,
 
     /// Retries after any other failure, or none, or off. Default: none, so total alone limits them
     /// (urllib3).
-    #[arg(long, value_name = "N", help_heading = "Retries")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
     pub(crate) other: Option<Budget>,
 
     /// Statuses that are retried, such as 429,500-504, or none. Default:
@@ -160,11 +161,11 @@ pub(crate) struct RunArgs {
 
     /// Wait before the first retry; it doubles with each further one. Default: 0.6 (long-run
     /// policy; urllib3: 0).
-    #[arg(long, value_name = "S", value_parser = values::wait, help_heading = "Retries")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
     pub(crate) backoff_factor: Option<Duration>,
 
     /// Ceiling of a single backoff. Default: 120 (urllib3).
-    #[arg(long, value_name = "S", value_parser = values::wait, help_heading = "Retries")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
     pub(crate) backoff_max: Option<Duration>,
 
     /// How backoffs are spread. Default: none, the exact series.
@@ -173,7 +174,7 @@ pub(crate) struct RunArgs {
 
     /// Longest Retry-After that is part of the promised worst case. Default: 60 (long-run policy;
     /// urllib3: 21600).
-    #[arg(long, value_name = "S", value_parser = values::wait, help_heading = "Retries")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
     pub(crate) retry_after_max: Option<Duration>,
 
     /// A field of every request, 'Name: value'; 'Name:' removes one; may be given several times.
@@ -225,13 +226,19 @@ pub(crate) struct VoiceArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DemoArgs {
     /// What the URLs, their faults and the order of everything random follow from. Default: 1.
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 1,
+        hide_default_value = true
+    )]
     pub(crate) seed: u64,
 
     /// How many URLs. Default: 1200.
     #[arg(
         long,
-        value_name = "N",
+        value_name = "N", allow_negative_numbers = true,
         value_parser = values::count,
         default_value = "1200",
         hide_default_value = true
@@ -242,7 +249,7 @@ pub(crate) struct DemoArgs {
     #[arg(
         short,
         long,
-        value_name = "N",
+        value_name = "N", allow_negative_numbers = true,
         value_parser = values::workers,
         default_value = "24",
         hide_default_value = true

@@ -110,8 +110,9 @@ fn bar(total: Option<u64>) -> ProgressBar {
 /// What stands right of the bar.
 fn message(now: &batch::Progress) -> String {
     let mut text = format!("{:.1}/s", now.rate());
-    if let Some(eta) = now.eta() {
-        let _ = write!(text, ", ETA {}", format_duration(whole_seconds(eta)));
+    // At the end nobody asks how long it still takes.
+    if let Some(eta) = now.eta().map(whole_seconds).filter(|eta| !eta.is_zero()) {
+        let _ = write!(text, ", ETA {}", format_duration(eta));
     }
     let _ = write!(text, ", ok {}, failed {}, waiting {}", now.ok, now.failed, now.waiting);
     if now.pass > 1 {

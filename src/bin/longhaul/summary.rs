@@ -4,8 +4,8 @@
 //! a `requests` log would show it, which way it went, and how long it took against what was
 //! promised. Each is a table, and an empty one is left out.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table, TableComponent};
 use longhaul::batch::{Summary, Way};
 use longhaul::policy::format_duration;
 use longhaul::proxy::ProxyStats;
@@ -28,7 +28,7 @@ pub(crate) fn render(summary: &Summary, proxies: &[ProxyStats]) -> String {
         Some(times(summary)),
     ];
     for table in tables.into_iter().flatten() {
-        let _ = writeln!(text, "{table}");
+        let _ = writeln!(text, "{}\n", table.trim_fmt());
     }
     if let Some(reason) = &summary.stopped {
         let _ = writeln!(text, "stopped: {reason}");
@@ -127,7 +127,9 @@ fn counts(name: &str, unit: &str, lines: &[(&str, u64)], all: u64) -> Option<Tab
 
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.iter().copied());
+    table.load_preset(NOTHING).set_header(header.iter().copied());
+    table.set_style(TableComponent::HeaderLines, '─');
+    table.set_style(TableComponent::MiddleHeaderIntersections, '─');
     table
 }
 

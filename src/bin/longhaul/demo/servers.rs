@@ -1,13 +1,13 @@
 //! The other side of the demo: an origin that plays the faults which URLs name, and the proxies in
 //! front of it. All of it is the library's `lab`, on the loopback address.
 
-use super::pages::{Fault, Page};
+use super::pages::{Fault, Page, body};
 use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::read::GzEncoder;
 use longhaul::lab::{Ca, HttpProxy, Origin, Received, Reply, Script, SocksProxy};
 use longhaul::{Error, secs};
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -81,9 +81,15 @@ fn names(plain: SocketAddr, tls: SocketAddr) -> HashMap<String, SocketAddr> {
         .collect()
 }
 
-/// How often each page was asked for, over both ports.
+/// What both ports of the origin know.
 #[derive(Default)]
-struct Requests(Mutex<HashMap<u32, u32>>);
+struct Requests {
+    /// How often each page was asked for.
+    counts: Mutex<HashMap<u32, u32>>,
+    /// Bodies by size and coding. Making them anew for each request would be the hardest work of
+    /// the demo, and on a busy machine a fine page would look like a silent one.
+    bodies: Mutex<HashMap<(usize, bool), Arc<[u8]>>>,
+}
 
 impl Requests {
     fn answer(&self, request: &Received) -> Script {
@@ -91,49 +97,57 @@ impl Requests {
             return Reply::new(404).body("no page of the demo\n").into();
         };
         let number = {
-            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
             let count = counts.entry(page.index).or_default();
             *count = count.saturating_add(1);
             *count
         };
-        if page.fails(number) { misbehave(&page) } else { fine(&page).into() }
+        if page.fails(number) { self.misbehave(&page) } else { self.fine(&page).into() }
     }
-}
 
-fn misbehave(page: &Page) -> Script {
-    let refusal = |status: u16| Reply::new(status).header("Server", "demo").body("no\n");
-    match page.fault {
-        Fault::Fine => fine(page).into(),
-        Fault::Slow => slow(&fine(page).render(false)),
-        Fault::Busy => refusal(503).header("Retry-After", "1").into(),
-        Fault::Throttled => refusal(429).header("Retry-After", "1").into(),
-        Fault::Broken => refusal(500).into(),
-        Fault::Reset => Script::new().rst(),
-        Fault::Silent => Script::new().hold(),
-        Fault::Truncated => {
-            let mut bytes = fine(page).render(false);
-            bytes.truncate(bytes.len().saturating_sub(10));
-            Script::send(bytes).fin()
+    fn misbehave(&self, page: &Page) -> Script {
+        let refusal = |status: u16| Reply::new(status).header("Server", "demo").body("no\n");
+        match page.fault {
+            Fault::Fine => self.fine(page).into(),
+            Fault::Slow => slow(&self.fine(page).render(false)),
+            Fault::Busy => refusal(503).header("Retry-After", "1").into(),
+            Fault::Throttled => refusal(429).header("Retry-After", "1").into(),
+            Fault::Broken => refusal(500).into(),
+            Fault::Reset => Script::new().rst(),
+            Fault::Silent => Script::new().hold(),
+            Fault::Truncated => {
+                let mut bytes = self.fine(page).render(false);
+                bytes.truncate(bytes.len().saturating_sub(10));
+                Script::send(bytes).fin()
+            }
+            Fault::Refused => refusal(403).header("Set-Cookie", "seen=1").into(),
+            Fault::Missing => refusal(404).into(),
+            Fault::Gone => refusal(410).into(),
         }
-        Fault::Refused => refusal(403).header("Set-Cookie", "seen=1").into(),
-        Fault::Missing => refusal(404).into(),
-        Fault::Gone => refusal(410).into(),
+    }
+
+    /// The page as it should be.
+    fn fine(&self, page: &Page) -> Reply {
+        let body = {
+            let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = bodies.entry((page.bytes, page.gzip)).or_insert_with(|| {
+                let body = body(page.bytes);
+                if page.gzip { compressed(&body) } else { body }.into()
+            });
+            Arc::clone(made)
+        };
+        let reply = Reply::ok([]).header("Content-Type", "text/html; charset=utf-8");
+        let reply = if page.gzip { reply.header("Content-Encoding", "gzip") } else { reply };
+        reply.shared_body(body)
     }
 }
 
-/// The page as it should be.
-fn fine(page: &Page) -> Reply {
-    let body = page.body();
-    let reply = Reply::ok([]).header("Content-Type", "text/html; charset=utf-8");
-    if !page.gzip {
-        return reply.body(body);
-    }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    // A buffer in memory takes every byte.
-    match encoder.write_all(&body).and_then(|()| encoder.finish()) {
-        Ok(compressed) => reply.header("Content-Encoding", "gzip").body(compressed),
-        Err(_) => reply.body(body),
-    }
+/// `body` as gzip.
+fn compressed(body: &[u8]) -> Vec<u8> {
+    let mut coded = Vec::new();
+    // Neither side can fail: the one is a slice, the other grows as it must.
+    let _ = GzEncoder::new(body, Compression::fast()).read_to_end(&mut coded);
+    coded
 }
 
 /// The same bytes in five pieces, with a twentieth of a second between them.
@@ -150,7 +164,7 @@ mod tests {
     use crate::demo::pages::Times;
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use std::io::Read;
+    use std::io::Write;
     use std::net::TcpStream;
 
     /// What comes back through the first HTTP proxy, up to the end of the connection.
@@ -198,14 +212,14 @@ mod tests {
             let answers = [ask(&servers, &url, &right), ask(&servers, &url, &right)];
             assert_eq!(answers.each_ref().map(|answer| status(answer)), wanted, "{url}");
             if wanted[1] == "200" {
-                assert!(answers[1].ends_with(&page.body()), "{url}");
+                assert!(answers[1].ends_with(&body(page.bytes)), "{url}");
             }
             let asks_for_a_wait = answers[0].windows(14).any(|bytes| bytes == b"Retry-After: 1");
             assert_eq!(asks_for_a_wait, matches!(wanted[0], "503" | "429"), "{url}");
         }
         let torn = page(9, Fault::Truncated, Times::Always);
         let answer = ask(&servers, &Servers::url(&torn), &right);
-        assert!(answer.ends_with(&torn.body()[..490]), "{}", answer.len());
+        assert!(answer.ends_with(&body(torn.bytes)[..490]), "{}", answer.len());
         let url = Servers::url(&page(10, Fault::Fine, Times::Always));
         assert_eq!(status(&ask(&servers, &url, "demo:wrong")), "407");
     }
