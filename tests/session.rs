@@ -1,6 +1,7 @@
 //! A session against servers of the lab. Waits pass on a simulated clock, so nothing sleeps.
 
 #![cfg(feature = "lab")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use longhaul::error::{Phase, WaitReason};
 use longhaul::lab::{HttpProxy, Origin, Received, Reply, Script, hostile};

@@ -189,9 +189,11 @@ mod tests {
     #[test]
     fn every_question_has_its_answer() {
         let time = |ms| format_duration(Duration::from_millis(ms));
-        let mut health = ProxyStats::default();
-        health.proxy = "http://***@127.0.0.1:3128".to_owned();
-        health.state = "good";
+        let health = ProxyStats {
+            proxy: "http://***@127.0.0.1:3128".to_owned(),
+            state: "good",
+            ..ProxyStats::default()
+        };
         assert_eq!(
             rows(&render(&finished(), &[health])),
             [

@@ -81,6 +81,9 @@ fn names(plain: SocketAddr, tls: SocketAddr) -> HashMap<String, SocketAddr> {
         .collect()
 }
 
+/// The size of a page, and whether it is gzipped.
+type BodyKey = (usize, bool);
+
 /// What both ports of the origin know.
 #[derive(Default)]
 struct Requests {
@@ -88,7 +91,7 @@ struct Requests {
     counts: Mutex<HashMap<u32, u32>>,
     /// Bodies by size and coding. Making them anew for each request would be the hardest work of
     /// the demo, and on a busy machine a fine page would look like a silent one.
-    bodies: Mutex<HashMap<(usize, bool), Arc<[u8]>>>,
+    bodies: Mutex<HashMap<BodyKey, Arc<[u8]>>>,
 }
 
 impl Requests {
