@@ -143,7 +143,12 @@ impl Engine {
         self.key.clear();
         way.write_key(&mut self.key, &target, route);
         let mut timings = Timings::default();
-        let kept = if route.fresh { None } else { self.shared.idle.take(&self.key, begun) };
+        let kept = if route.fresh {
+            self.shared.idle.close(&self.key);
+            None
+        } else {
+            self.shared.idle.take(&self.key, begun)
+        };
         let mut conn = match kept {
             Some(conn) => conn,
             None => {

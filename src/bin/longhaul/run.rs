@@ -13,10 +13,6 @@ use longhaul::session::SessionBuilder;
 use longhaul::{Batch, Error, Session};
 use std::time::Duration;
 
-/// Hosts (as seen through each proxy) whose idle connections are kept at least; requests' ten are
-/// used up by two proxies and five hosts.
-const FEWEST_HOSTS_KEPT: usize = 64;
-
 /// `longhaul run`.
 ///
 /// # Errors
@@ -64,10 +60,7 @@ fn recipe(plan: &Plan) -> Result<SessionBuilder, Error> {
         .timeout(plan.timeouts)
         .verify(plan.verify.clone())
         .trust_env(plan.trust_env)
-        .max_body_bytes(plan.max_body)
-        // More of one host than there are workers is never in use at once; fewer would be churn.
-        .pool_maxsize(plan.workers)
-        .pool_connections(plan.workers.max(FEWEST_HOSTS_KEPT));
+        .max_body_bytes(plan.max_body);
     if let Proxies::Pool { pool, .. } = &plan.proxies {
         recipe = recipe.proxies(pool.clone());
     }
