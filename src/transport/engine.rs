@@ -158,7 +158,9 @@ impl Engine {
         let way = Way::of(&target, route);
         let user_agent = outgoing.headers.get("user-agent");
         let says_close = outgoing.headers.get("connection").is_some_and(|value| {
-            value.split(|byte| *byte == b',').any(|word| word.trim_ascii() == b"close")
+            value
+                .split(|byte| *byte == b',')
+                .any(|word| word.trim_ascii().eq_ignore_ascii_case(b"close"))
         });
 
         self.head.clear();

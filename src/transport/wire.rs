@@ -155,6 +155,8 @@ impl Wire {
         loop {
             match self.scanner.scan(self.input.filled()) {
                 Scan::Skip(blank) => self.input.start += blank,
+                // Whether the end of a head that is too long came with the same read is chance.
+                Scan::Complete(length) if length > MAX_HEAD => return Err(head::too_long()),
                 Scan::Complete(length) => {
                     let bytes = self.input.filled().get(..length).unwrap_or_default();
                     let head = head::parse(bytes, self.request.head)?;
@@ -174,7 +176,12 @@ impl Wire {
                         ));
                     }
                 }
-                Scan::NotHttp => return Err(head::not_http(self.input.filled())),
+                Scan::NotHttp => {
+                    // On a connection that was kept these bytes were on their way before the
+                    // request was: the end of a body that was longer than announced, as a rule.
+                    return Err(head::not_http(self.input.filled())
+                        .with_stale(self.request.reused && self.interim == 0));
+                }
                 Scan::Partial => {
                     if self.input.filled().len() > MAX_HEAD {
                         return Err(head::too_long());
