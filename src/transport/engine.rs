@@ -12,6 +12,7 @@ use super::body::BodyReader;
 use super::connect::{Connector, Target, Way};
 use super::cutter::Cutter;
 use super::head::Head;
+use super::hosts::Hosts;
 use super::idle::{Conn, IdlePool};
 use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
@@ -60,6 +61,20 @@ pub struct EngineConfig {
     pub resolver: Arc<dyn Resolve>,
     /// The switch that cuts the connections of all engines made from this and its clones.
     pub cutter: Arc<Cutter>,
+    /// What the engines made from this and its clones have learnt of hosts.
+    pub(super) hosts: Arc<Hosts>,
+}
+
+/// What an [`Engine`] keeps between attempts.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Idle connections.
+    pub connections: usize,
+    /// Hosts, or proxies that fetch, that have a place for idle connections.
+    pub hosts: usize,
+    /// Identities with TLS tickets.
+    pub tls_identities: usize,
 }
 
 impl Default for EngineConfig {
@@ -73,6 +88,7 @@ impl Default for EngineConfig {
             clock: Arc::new(SystemClock),
             resolver: SystemResolver::shared(),
             cutter: Arc::default(),
+            hosts: Arc::default(),
         }
     }
 }
@@ -126,6 +142,7 @@ impl Engine {
             clock,
             resolver,
             cutter,
+            hosts,
         } = config;
         let shared = Arc::new(Shared {
             idle: IdlePool::new(*pool_connections, *pool_maxsize),
@@ -137,11 +154,18 @@ impl Engine {
             tls: TlsClients::new(verify, extra_roots)?,
             resolver: Arc::clone(resolver),
             source: *source_address,
+            hosts: Arc::clone(hosts),
         };
         let agent =
             ureq::Agent::with_parts(engine_config(), HandOver(Arc::clone(&shared)), NoResolver);
         let (key, head, piece) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { agent, connector, shared, key, head, piece })
+    }
+
+    /// What is kept between attempts; all of it is bounded, whatever a run meets.
+    pub fn kept(&self) -> Kept {
+        let (connections, hosts) = self.shared.idle.kept();
+        Kept { connections, hosts, tls_identities: self.connector.tls.len() }
     }
 
     fn make(
@@ -253,6 +277,14 @@ impl Engine {
             let message = "the engine returned a response that never came";
             return Err(Error::new(ErrorKind::Internal, Phase::Headers, Fault::Local, message));
         };
+        if let Some(line) = &head.malformed
+            && let Some(host) = url.host_str()
+            && self.connector.hosts.is_news(host)
+        {
+            log::warn!(
+                "{host} sends malformed header fields, which are passed over; the first is {line}"
+            );
+        }
         timings.first_byte = Some(at.saturating_duration_since(begun));
         timings.total = at.saturating_duration_since(begun);
         let body = BodyReader::new(response.into_body().into_reader(), &head, url, route);

@@ -26,6 +26,7 @@ mod dechunk;
 mod dial;
 mod engine;
 mod head;
+mod hosts;
 mod http_proxy;
 mod idle;
 mod map_error;
@@ -40,7 +41,7 @@ mod wait;
 mod wire;
 
 pub use cutter::Cutter;
-pub use engine::{Engine, EngineConfig};
+pub use engine::{Engine, EngineConfig, Kept};
 pub use resolve::{Resolve, ResolveError, SystemResolver};
 pub use script::{Asked, Play, Script};
 

@@ -177,7 +177,7 @@ impl Wire {
                 Scan::Complete(length) if length > MAX_HEAD => return Err(head::too_long()),
                 Scan::Complete(length) => {
                     let bytes = self.input.filled().get(..length).unwrap_or_default();
-                    let head = head::parse(bytes, self.request.head)?;
+                    let head = head::parse(bytes, self.scanner.lines(), self.request.head)?;
                     self.input.start += length;
                     self.scanner = Scanner::default();
                     if !head.is_interim() {
