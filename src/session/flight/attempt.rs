@@ -88,7 +88,7 @@ impl Running {
                     }
                 }
                 Err(error) => {
-                    let facts = Facts { reused: error.is_stale(), ..Facts::of(&error) };
+                    let facts = Facts::of(&error);
                     self.record(&route, began, core.now(), &facts, resend);
                     if error.is_stale() && !resend && self.may_resend(error.is_unsent()) {
                         self.note("the kept connection had died; sent again on a fresh one");
@@ -505,7 +505,7 @@ struct Facts {
 
 impl Facts {
     fn of(error: &Error) -> Self {
-        Self { status: None, error: Some(AttemptError::from(error)), reused: false }
+        Self { status: None, error: Some(AttemptError::from(error)), reused: error.is_reused() }
     }
 }
 
