@@ -161,13 +161,17 @@ pub(super) fn parse(bytes: &[u8], lines: usize, bodyless: bool) -> Result<Head, 
 }
 
 fn parse_fields(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
-    if bytes.contains(&0) {
-        // The one thing that the parser does not pass over line by line.
+    parse_lines(bytes, bodyless).or_else(|error| {
+        // What the parser does not pass over line by line: a NUL, and a CR that ends no line.
+        let is_whole = |line: &&[u8]| {
+            let end = line.strip_suffix(b"\n").unwrap_or(line);
+            let text = end.strip_suffix(b"\r").unwrap_or(end);
+            !text.iter().any(|byte| matches!(byte, 0 | b'\r'))
+        };
         let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-        let whole: Vec<&[u8]> = lines.filter(|line| !line.contains(&0)).collect();
-        return parse_lines(&whole.concat(), bodyless);
-    }
-    parse_lines(bytes, bodyless)
+        let whole = lines.filter(is_whole).collect::<Vec<_>>().concat();
+        if whole.len() == bytes.len() { Err(error) } else { parse_lines(&whole, bodyless) }
+    })
 }
 
 fn parse_lines(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
@@ -228,7 +232,7 @@ fn first_malformed(bytes: &[u8]) -> Option<&[u8]> {
         }
         let mut halves = line.splitn(2, |byte| *byte == b':');
         let name = halves.next().unwrap_or_default().trim_ascii_end();
-        let value = halves.next().map(|value| HeaderValue::from_bytes(value.trim_ascii()));
+        let value = halves.next().map(HeaderValue::from_bytes);
         let is_field = HeaderName::from_bytes(name).is_ok() && matches!(value, Some(Ok(_)));
         (!is_field).then_some(line)
     })
@@ -399,9 +403,16 @@ mod tests {
 
     #[test]
     fn a_malformed_line_costs_itself_alone() {
-        for line in
-            ["PHP Warning: x y", "nocolonhere", ": v", "X-B\u{0}: v", "X-N: a\u{0}b", "X@Y Z: 1"]
-        {
+        for line in [
+            "PHP Warning: x y",
+            "nocolonhere",
+            ": v",
+            "X-B\u{0}: v",
+            "X-N: a\u{0}b",
+            "X-C: a\rb",
+            "X-D: a\r",
+            "X@Y Z: 1",
+        ] {
             let head = head(&format!("HTTP/1.1 200 OK\r\nA: 1\r\n{line}\r\nB: 2\r\n\r\n")).unwrap();
             assert_eq!(head.headers.len(), 2, "{line}: {:?}", head.headers);
             assert_eq!(head.headers["b"], "2", "{line}");

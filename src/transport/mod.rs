@@ -37,6 +37,7 @@ mod socket;
 mod socks;
 mod stream;
 mod tls;
+mod upload;
 mod wait;
 mod wire;
 
