@@ -123,10 +123,15 @@ fn read_refusal(stream: &mut Stream, head: &Head, start: Vec<u8>, wait: &Wait<'_
 }
 
 /// The error of a refusal, also for a 407 to a request that the proxy was to fetch.
+///
+/// Some proxies (tinyproxy) answer credentials that are wrong, rather than absent, with 401. To a
+/// CONNECT nobody but the proxy can answer, so there a 401 is a 407 by another name. To a forwarded
+/// request it could as well be the word of the target, and stays a response.
 pub(super) fn refused(head: Head, body: Vec<u8>, phase: Phase, wall: SystemTime) -> Error {
     let line = format!("{} {}", head.status, head.reason);
     let line = line.trim_end();
-    let (kind, message) = if head.status == 407 {
+    let is_auth = head.status == 407 || (head.status == 401 && phase == Phase::Proxy);
+    let (kind, message) = if is_auth {
         (ErrorKind::ProxyAuth, format!("the proxy does not accept the credentials: {line}"))
     } else {
         (ErrorKind::ProxyRefused, format!("the proxy refused the tunnel: {line}"))
