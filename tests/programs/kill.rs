@@ -33,8 +33,8 @@ fn killed_in_the_middle_again_and_again() {
     for round in 1..=3 {
         nginx.program().clear_log("access.log");
         let job = Job::new((0..2000).map(|page| nginx.url(&format!("/small/{page}"))));
-        let (mut lost, mut torn, mut flags) = (0, 0, vec!["-w", "8", "--rate", "1000/s"]);
-        for until in [300, 700, 1200, 1600] {
+        let (mut lost, mut torn, mut flags) = (0, 0, vec!["-w", "8", "--rate", "800/s"]);
+        for until in [300, 700, 1100, 1400] {
             let mut running = job.start(&flags);
             job.wait_for_lines(until + dice.below(100));
             running.kill();
