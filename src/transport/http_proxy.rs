@@ -68,6 +68,7 @@ fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), E
         match scanner.scan(&bytes) {
             Scan::Skip(blank) => drop(bytes.drain(..blank)),
             Scan::NotHttp => return Err(broken_reply(&head::not_http(&bytes))),
+            Scan::Complete(length) if length > MAX_HEAD => return Err(flood()),
             Scan::Complete(length) => {
                 let rest = bytes.split_off(length);
                 let head = head::parse(&bytes, true).map_err(|error| broken_reply(&error))?;
@@ -85,10 +86,7 @@ fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), E
             }
             Scan::Partial => {
                 if bytes.len() > MAX_HEAD {
-                    let most = MAX_HEAD / 1024;
-                    return Err(unreachable(format!(
-                        "the proxy's reply to CONNECT is longer than {most} KiB"
-                    )));
+                    return Err(flood());
                 }
                 let mut piece = [0; 2048];
                 match stream.read(&mut piece, wait) {
@@ -168,6 +166,11 @@ pub(super) fn refused(
 fn broken_reply(error: &Error) -> Error {
     let reason = error.message().replacen("the response is", "the reply is", 1);
     unreachable(format!("the proxy does not speak HTTP as it should: {reason}"))
+}
+
+fn flood() -> Error {
+    let most = MAX_HEAD / 1024;
+    unreachable(format!("the proxy's reply to CONNECT is longer than {most} KiB"))
 }
 
 fn unreachable(message: String) -> Error {

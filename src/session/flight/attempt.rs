@@ -56,6 +56,20 @@ impl Running {
             let began = core.now();
             let outcome = self.attempt(session, core, request, &route);
             match outcome {
+                // RFC 9110, 15.5.9: the server closed what it took for idle, while the request was on
+                // its way. The answer is to a silence and not to the request.
+                Ok(incoming)
+                    if incoming.status == 408
+                        && incoming.connection.reused
+                        && !resend
+                        && self.may_resend(false) =>
+                {
+                    let facts = Facts { status: Some(408), error: None, reused: true };
+                    self.record(&route, began, core.now(), &facts, resend);
+                    self.note("the kept connection had timed out; sent again on a fresh one");
+                    resend = true;
+                    held = Some((route, lease));
+                }
                 Ok(incoming) => {
                     match self.answered(session, core, request, &route, incoming, began, resend) {
                         Next::Hop { same_way: true } => {
@@ -76,7 +90,7 @@ impl Running {
                 Err(error) => {
                     let facts = Facts { reused: error.is_stale(), ..Facts::of(&error) };
                     self.record(&route, began, core.now(), &facts, resend);
-                    if error.is_stale() && !resend && self.may_resend() {
+                    if error.is_stale() && !resend && self.may_resend(error.is_unsent()) {
                         self.note("the kept connection had died; sent again on a fresh one");
                         resend = true;
                         held = Some((route, lease));
@@ -178,8 +192,9 @@ impl Running {
             .attempt(outgoing, route, &limits)
     }
 
-    /// Whether a request may be sent again although the first copy was lost with its connection.
-    fn may_resend(&self) -> bool {
+    /// Whether a request may be sent again although the first copy was lost with its connection;
+    /// `unsent` where no byte of it can have arrived.
+    fn may_resend(&self, unsent: bool) -> bool {
         // RFC 9110 9.2.2: the idempotent methods.
         let method = &self.current.method;
         let idempotent = [
@@ -190,7 +205,7 @@ impl Running {
             Method::PUT,
             Method::DELETE,
         ];
-        idempotent.contains(method) && self.current.body.is_replayable()
+        (unsent || idempotent.contains(method)) && self.current.body.is_replayable()
     }
 
     /// What a response head leads to.
@@ -289,7 +304,8 @@ impl Running {
             Content::Stream(limits)
         } else {
             match read_body(incoming, limits, &self.current.method) {
-                Ok((incoming, body, wire)) => {
+                Ok((mut incoming, body, wire)) => {
+                    incoming.count_received();
                     self.record(route, began, core.now(), &facts, resend);
                     if let Some(remark) = remark {
                         self.note(remark);
