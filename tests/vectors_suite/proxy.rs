@@ -54,7 +54,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 #[test]
 fn no_proxy() {
     let mut score = Score::default();
-    for vector in vectors(include_str!("vectors/no_proxy.jsonl")) {
+    for vector in vectors(include_str!("../vectors/no_proxy.jsonl")) {
         let (list, given) = (text(&vector["in"], "no_proxy"), text(&vector["in"], "url"));
         let wanted = vector["out"]["bypass"].as_bool();
         let ours = Url::parse(given).ok().map(|url| NoProxy::parse(list).matches(&url));
@@ -128,7 +128,7 @@ fn url_port(url: &Url) -> u16 {
 #[test]
 fn proxy_select_by_one_map() {
     let mut score = Score::default();
-    for vector in vectors(include_str!("vectors/proxy_select.jsonl")) {
+    for vector in vectors(include_str!("../vectors/proxy_select.jsonl")) {
         let given = &vector["in"];
         let url: Url = text(given, "url").parse().unwrap();
         let ours = match map_of(&given["call_proxies"]).select(&url) {
@@ -146,7 +146,7 @@ fn proxy_select_by_one_map() {
 #[test]
 fn proxy_select_with_session_and_environment() {
     let mut score = Score::default();
-    for vector in vectors(include_str!("vectors/proxy_select.jsonl")) {
+    for vector in vectors(include_str!("../vectors/proxy_select.jsonl")) {
         let given = &vector["in"];
         let url: Url = text(given, "url").parse().unwrap();
         let (ours, wanted) = (choose(given, &url), proxy_of(&vector["out"]["chosen"]));
@@ -160,7 +160,7 @@ fn proxy_select_with_session_and_environment() {
 #[test]
 fn proxy_select_after_a_redirect() {
     let mut score = Score::default();
-    for vector in vectors(include_str!("vectors/proxy_select.jsonl")) {
+    for vector in vectors(include_str!("../vectors/proxy_select.jsonl")) {
         let given = &vector["in"];
         let Some(url) = given["redirect_url"].as_str() else { continue };
         let url: Url = url.parse().unwrap();
