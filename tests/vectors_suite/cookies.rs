@@ -7,9 +7,9 @@ use http::{HeaderMap, HeaderValue};
 use longhaul::message::prepare_url;
 use longhaul::session::{Cookie, CookieJar};
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
-use crate::verdict::{Vector, Verdict, text};
+use crate::verdict::{Vector, Verdict, text, wire};
 
 const NOW: u64 = 1_750_000_000;
 
@@ -17,50 +17,129 @@ fn time(at: &Value) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(NOW + at.as_u64().unwrap())
 }
 
-/// The difference under which a line that `url` answers with falls, by the line itself and by the
-/// hosts that are asked later.
-fn cookie_rule(line: &str, url: &Url, later: &[Url]) -> Option<&'static str> {
-    let host = url.host_str().unwrap();
-    let attributes: Vec<(String, &str)> = line
-        .split(';')
-        .skip(1)
-        .map(|piece| piece.split_once('=').unwrap_or((piece, "")))
-        .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim()))
-        .collect();
-    let all = |name: &str| attributes.iter().filter(|(have, _)| have == name).collect::<Vec<_>>();
-    let last = |name: &str| all(name).last().map(|(_, value)| *value);
-    let name = line.split('=').next().unwrap().trim().to_ascii_lowercase();
-    let is_date = |value: &str| value.ends_with(" GMT") && value.split_whitespace().count() == 6;
-    match (last("domain"), last("path"), last("max-age"), last("expires")) {
-        _ if name.is_empty() || !line.split(';').next().unwrap().contains('=') => Some("nameless"),
-        _ if ["domain", "path"].iter().any(|name| all(name).len() > 1) => Some("cookie-attributes"),
-        _ if last("port").is_some() => Some("cookie-attributes"),
-        (_, _, Some(age), _) if age.parse::<i64>().is_err() => Some("cookie-attributes"),
-        (_, _, None, Some(date)) if !is_date(date) || date.contains("Jan 70") => {
-            Some("cookie-dates")
+/// A `Set-Cookie` line, as far as the rules look at it.
+struct Line {
+    name: String,
+    value: String,
+    /// Whether there is an `=` in the pair.
+    is_pair: bool,
+    attributes: Vec<(String, String)>,
+}
+
+impl Line {
+    fn parse(line: &str) -> Self {
+        let mut pieces = line.split(';');
+        let pair = pieces.next().unwrap();
+        let (name, value) = pair.split_once('=').unwrap_or(("", pair));
+        let attributes = pieces
+            .map(|piece| piece.split_once('=').unwrap_or((piece, "")))
+            .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let is_pair = pair.contains('=');
+        Self { name: name.trim().to_owned(), value: value.trim().to_owned(), is_pair, attributes }
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.attributes.iter().filter(move |(have, _)| have == name).map(|(_, value)| &**value)
+    }
+
+    fn last(&self, name: &str) -> Option<&str> {
+        self.all(name).last()
+    }
+
+    fn is_secure(&self) -> bool {
+        self.last("secure").is_some()
+    }
+
+    /// Whether it takes a cookie away.
+    fn is_over(&self) -> bool {
+        match (self.last("max-age"), self.last("expires")) {
+            (Some(age), _) => age.parse::<i64>().is_ok_and(|age| age <= 0),
+            (None, Some(date)) => {
+                httpdate::parse_http_date(date).is_ok_and(|end| end <= time(&0.into()))
+            }
+            (None, None) => false,
         }
-        _ if name.starts_with("__secure-") || name.starts_with("__host-") => Some("secure-origin"),
-        _ if last("secure").is_some() && url.scheme() != "https" => Some("secure-origin"),
-        (Some("co.uk" | ".co.uk"), ..) => Some("public-suffix"),
+    }
+
+    fn breaks_its_prefix(&self, url: &Url) -> bool {
+        let name = self.name.to_ascii_lowercase();
+        let secure = self.is_secure() && url.scheme() == "https";
+        let at_host =
+            self.last("domain").is_none_or(str::is_empty) && self.last("path") == Some("/");
+        (name.starts_with("__secure-") && !secure)
+            || (name.starts_with("__host-") && !(secure && at_host))
+    }
+}
+
+/// Dates that Python and RFC 6265bis read alike: `Sun, 15 Jun 2025 15:07:30 GMT`, with or without
+/// dashes.
+fn is_plain_date(date: &str) -> bool {
+    let spaced = date.replace('-', " ");
+    let pieces: Vec<&str> = spaced.split_whitespace().collect();
+    matches!(pieces[..], [_, _, _, year, _, "GMT"] if year.len() == 4)
+}
+
+/// Where a line stands: who answered with it, what was said before, who is asked later.
+struct Place<'a> {
+    url: &'a Url,
+    /// The lines before it in the same answer.
+    beside: &'a [Line],
+    /// The lines of the answers before.
+    before: &'a [Line],
+    later: &'a [Url],
+}
+
+/// The difference under which a line falls.
+fn cookie_rule(line: &Line, place: &Place<'_>) -> Option<&'static str> {
+    let url = place.url;
+    let host = url.host_str().unwrap();
+    let named = |other: &Line| other.name == line.name;
+    let is_below = |url: &Url| {
+        let below = url.host_str().unwrap().strip_suffix(host);
+        below.is_some_and(|head| head.ends_with('.'))
+    };
+    let mut seen = place.before.iter().chain(place.beside);
+    let domain = line.last("domain");
+    match (domain, line.last("path"), line.last("max-age"), line.last("expires")) {
+        _ if line.name.is_empty() || !line.is_pair => Some("nameless"),
+        _ if ["domain", "path"].iter().any(|name| line.all(name).count() > 1) => {
+            Some("cookie-attributes")
+        }
+        _ if line.last("port").is_some() || line.last("version").is_some() => {
+            Some("cookie-attributes")
+        }
+        (_, _, Some(age), _) if age.parse::<i64>().is_err() => Some("cookie-attributes"),
+        (_, _, None, Some(date)) if !is_plain_date(date) => Some("cookie-dates"),
+        _ if line.breaks_its_prefix(url) => Some("secure-origin"),
+        _ if line.is_secure() && url.scheme() != "https" => Some("secure-origin"),
+        _ if url.scheme() != "https" && seen.any(|other| named(other) && other.is_secure()) => {
+            Some("secure-origin")
+        }
+        _ if line.is_over() && place.beside.iter().any(named) => Some("cookie-sequence"),
         (Some(""), ..) => Some("cookie-domain"),
-        (Some(domain), ..) if !host.contains('.') || domain.ends_with(['.', '1']) => {
+        (Some(domain), ..) if is_public_suffix(domain) => Some("public-suffix"),
+        (Some(domain), ..)
+            if !host.contains('.')
+                || domain.ends_with('.')
+                || !matches!(url.host(), Some(Host::Domain(_))) =>
+        {
             Some("cookie-domain")
         }
         (_, Some(path), ..) if !path.is_empty() && !path.starts_with('/') => Some("cookie-path"),
-        (None, ..) if later.iter().any(|url| is_below(url.host_str().unwrap(), host)) => {
-            Some("host-only")
-        }
+        (None, ..) if place.later.iter().any(is_below) => Some("host-only"),
         _ => None,
     }
+}
+
+fn is_public_suffix(domain: &str) -> bool {
+    let domain = domain.trim_start_matches('.');
+    domain.contains('.') && psl::suffix_str(domain) == Some(domain)
 }
 
 /// No cookie lives longer than 400 days; apart from this the end is the same.
 fn clipped(end: u64) -> u64 {
     end.min(NOW + 400 * 86_400)
-}
-
-fn is_below(host: &str, domain: &str) -> bool {
-    host.strip_suffix(domain).is_some_and(|head| head.ends_with('.'))
 }
 
 pub(crate) fn cookies(vector: &Vector) -> Option<Verdict> {
@@ -78,24 +157,26 @@ pub(crate) fn cookies(vector: &Vector) -> Option<Verdict> {
     let mut headers = Vec::new();
     // Names whose cookies differ by a rule; everything else has to be the same.
     let mut aside = BTreeMap::new();
+    let mut before: Vec<Line> = Vec::new();
     for (index, (step, url)) in steps.iter().zip(&urls).enumerate() {
         headers.push(jar.header(url, time(&step["at"])));
         let mut fields = HeaderMap::new();
-        for line in step["set_cookie"].as_array().unwrap() {
-            if let Some(rule) = cookie_rule(text(line), url, &urls[index + 1..]) {
-                let pair = text(line).split(';').next().unwrap();
-                let (name, value) = pair.split_once('=').unwrap_or(("", pair));
-                aside.insert(name.trim().to_owned(), rule);
-                if name.trim().is_empty() {
+        let mut beside = Vec::new();
+        for text in step["set_cookie"].as_array().unwrap().iter().map(text) {
+            let line = Line::parse(text);
+            let later = &urls[index + 1..];
+            let place = Place { url, beside: &beside, before: &before, later };
+            if let Some(rule) = cookie_rule(&line, &place) {
+                aside.insert(line.name.clone(), rule);
+                if line.name.is_empty() {
                     // It is sent as its value, and Python takes that for the name.
-                    aside.insert(value.trim().to_owned(), rule);
+                    aside.insert(line.value.clone(), rule);
                 }
             }
-            // One character is one byte.
-            let bytes: Vec<u8> =
-                text(line).chars().map(|char| u8::try_from(char).unwrap()).collect();
-            fields.append("set-cookie", HeaderValue::from_bytes(&bytes).unwrap());
+            beside.push(line);
+            fields.append("set-cookie", HeaderValue::from_bytes(&wire(text)).unwrap());
         }
+        before.append(&mut beside);
         if text(&step["url"]).contains('@') {
             // http.cookiejar takes userinfo for a part of the host.
             return Some(Verdict::Aside("cookie-domain"));
