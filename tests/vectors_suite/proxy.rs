@@ -1,6 +1,6 @@
 //! Which proxy, and when none.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use longhaul::ErrorKind;
 use longhaul::proxy::{Chosen, EnvProxies, NoProxy, ProxyMap, ProxyUrl, resolve_proxy};
@@ -40,7 +40,10 @@ fn no_proxy_rule(list: &str, given: &str) -> Option<&'static str> {
         (
             "no-proxy-ipv6",
             host.starts_with('[')
-                && entries.iter().any(|entry| entry.starts_with('[') || entry.contains("::/")),
+                && entries.iter().any(|entry| {
+                    let is_literal = entry.parse::<Ipv6Addr>().is_ok();
+                    entry.starts_with('[') || entry.contains("::/") || is_literal
+                }),
         ),
         (
             "no-proxy-ip-port",
@@ -53,9 +56,12 @@ fn no_proxy_rule(list: &str, given: &str) -> Option<&'static str> {
         (
             "no-proxy-default-port",
             url.port().is_none()
-                && entries.iter().any(|entry| entry.ends_with(&format!(":{}", url_port(&url)))),
+                && entries
+                    .iter()
+                    .filter_map(|entry| entry.rsplit_once(':'))
+                    .any(|(_, port)| port.parse() == Ok(url_port(&url))),
         ),
-        ("no-proxy-idna", !list.is_ascii() && host.contains("xn--")),
+        ("no-proxy-idna", !(list.is_ascii() && given.is_ascii()) && host.contains("xn--")),
         (
             "no-proxy-ip-suffix",
             is_address
@@ -65,8 +71,16 @@ fn no_proxy_rule(list: &str, given: &str) -> Option<&'static str> {
         ),
         // urllib's suffix rule sees the brackets of an address and its pieces.
         ("no-proxy-ip-suffix", is_address && entries.iter().any(|entry| entry.ends_with(':'))),
+        ("whatwg-url", is_address && entries.iter().any(|entry| is_odd_ipv4(entry))),
     ];
     rules.iter().find(|(_, applies)| *applies).map(|(name, _)| *name)
+}
+
+/// A spelling of an IPv4 address that is none to Python: `127.1`, `0x7f.1`.
+fn is_odd_ipv4(entry: &str) -> bool {
+    let host = Url::parse(&format!("http://{entry}/"));
+    let host = host.ok().and_then(|url| url.host().map(|host| host.to_owned()));
+    matches!(host, Some(Host::Ipv4(address)) if address.to_string() != entry)
 }
 
 fn url_port(url: &Url) -> u16 {
@@ -86,20 +100,31 @@ pub(crate) fn by_one_map(vector: &Vector) -> Option<Verdict> {
     Verdict::new(ours == wanted, map_rule(given), || format!("{ours:?}, not {wanted:?}: {given}"))
 }
 
+/// Where requests itself answers by the order of the environment block, there is no answer.
+fn is_answered(vector: &Vector) -> bool {
+    vector.out["env_order_dependent"] != true
+}
+
 pub(crate) fn chosen(vector: &Vector) -> Option<Verdict> {
+    if !is_answered(vector) {
+        return None;
+    }
     let given = &vector.given;
     let url: Url = text(&given["url"]).parse().unwrap();
     let (ours, wanted) = (choose(given, &url), proxy_of(&vector.out["chosen"]));
-    Verdict::new(ours == wanted, choice_rule(vector, &url), || {
+    Verdict::new(ours == wanted, choice_rule(given, &url), || {
         format!("{ours:?}, not {wanted:?}: {given}")
     })
 }
 
 pub(crate) fn after_a_redirect(vector: &Vector) -> Option<Verdict> {
     let given = &vector.given;
+    if !is_answered(vector) {
+        return None;
+    }
     let url: Url = given["redirect_url"].as_str()?.parse().unwrap();
     let (ours, wanted) = (choose(given, &url), proxy_of(&vector.out["redirect_chosen"]));
-    let rule = choice_rule(vector, &url).or_else(|| hop_rule(given));
+    let rule = choice_rule(given, &url).or_else(|| hop_rule(given));
     Verdict::new(ours == wanted, rule, || format!("{ours:?}, not {wanted:?}: {given}"))
 }
 
@@ -134,7 +159,8 @@ fn map_of(value: &Value) -> ProxyMap {
             assert_eq!(error.kind(), ErrorKind::Config, "{error}");
             let scheme = key.split_once("://").map_or("", |(scheme, _)| scheme);
             let host = key.strip_prefix(scheme).unwrap_or(key).trim_start_matches("://");
-            let findable = !host.contains(':') && !host.starts_with('.') && !scheme.is_empty();
+            let no_host = host.contains([':', '*']) || host.starts_with('.');
+            let findable = !no_host && !scheme.is_empty();
             assert!(!findable || key == "no_proxy", "{error}");
         }
     }
@@ -156,16 +182,12 @@ fn map_rule(maps: &Value) -> Option<&'static str> {
 }
 
 /// The difference in what is asked, and in which order.
-fn choice_rule(vector: &Vector, url: &Url) -> Option<&'static str> {
-    let given = &vector.given;
+fn choice_rule(given: &Value, url: &Url) -> Option<&'static str> {
     let env = object(&given["env"]);
-    // Not a difference: here requests itself answers by the order of the environment block.
-    if vector.out["env_order_dependent"] == true {
-        return Some("environment-order");
-    }
-    let covers = |map: &Value| map_of(map).select(url).is_some();
+    let (request, session) = (map_of(&given["call_proxies"]), map_of(&given["session_proxies"]));
     let trusted = given["trust_env"] == true && !env.is_empty();
-    if trusted && (covers(&given["call_proxies"]) || covers(&given["session_proxies"])) {
+    let own = resolve_proxy(url, Some(&request), &session, None);
+    if trusted && own != Chosen::Uncovered {
         return Some("session-over-environment");
     }
     let mixed = |name: &String| *name != name.to_lowercase() && *name != name.to_uppercase();
@@ -178,7 +200,11 @@ fn choice_rule(vector: &Vector, url: &Url) -> Option<&'static str> {
     if trusted && object(&given["session_proxies"]).contains_key("no_proxy") {
         return Some("session-no-proxy");
     }
-    map_rule(given)
+    // The lists are read as `no_proxy` vectors are.
+    let lists = env.iter().filter(|(name, _)| name.eq_ignore_ascii_case("no_proxy"));
+    let list =
+        lists.filter(|_| trusted).find_map(|(_, list)| no_proxy_rule(text(list), url.as_str()));
+    map_rule(given).or(list)
 }
 
 /// The difference in what is asked again for the next hop.
