@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use url::Url;
 
-use crate::verdict::{Vector, Verdict, text};
+use crate::verdict::{Vector, Verdict, text, wire};
 
 /// Python's `str` of a parameter value, once per element of a list; `None` vanishes.
 fn texts(value: &Value) -> Vec<String> {
@@ -114,15 +114,14 @@ fn url_rule(given: &str, wanted: Option<&str>, ours: &Result<Url, Error>) -> Opt
     let host = host_of(given);
     match (wanted, ours) {
         (_, _) if given.trim_end() != given => Some("trailing-whitespace"),
-        (Some(wanted), Ok(ours)) if Url::parse(wanted).ok().as_ref() == Some(ours) => {
-            // The path as requests sends it still holds a dot segment.
-            Some(if wanted.contains("/../") { "dot-segments" } else { "canonical-url" })
-        }
+        (Some(wanted), Ok(ours)) if is_canonical_form(wanted, ours) => Some(canonical_rule(wanted)),
         (Some(_), Err(_)) if host.ends_with(":0") => Some("port-zero"),
-        (Some(_), Err(_))
-            if host.contains('%') || host.split('.').any(|label| label.len() > 63) =>
+        (Some(_), Err(_)) if host.to_lowercase().contains("xn--") => Some("idna"),
+        (Some(_), Err(_)) if !is_usable(&host) => Some("host-characters"),
+        (Some(wanted), Ok(ours))
+            if !host.is_ascii() && ours.host_str() != Some(&host_of(wanted)) =>
         {
-            Some("host-characters")
+            Some("idna")
         }
         (None, Ok(_)) if !host.is_ascii() => Some("idna"),
         _ => None,
@@ -143,8 +142,9 @@ pub(crate) fn url_prepare(vector: &Vector) -> Option<Verdict> {
         (None, Ok(_)) => false,
     };
     let rule = match url_rule(&url, wanted.as_deref(), &ours) {
-        // There a bad escape makes requests escape the whole URL again, and `#` is data.
-        None if raw.contains(['%', '#']) => Some("raw-params"),
+        // There a bad escape makes requests escape the whole URL again, `#` is data, and brackets
+        // stay as they are.
+        None if raw.contains(['%', '#', '[', ']']) => Some("raw-params"),
         rule => rule,
     };
     Verdict::new(same, rule, || format!("{url:?} -> {ours:?}, requests {out}"))
@@ -152,6 +152,39 @@ pub(crate) fn url_prepare(vector: &Vector) -> Option<Verdict> {
 
 fn value(headers: &Headers, name: &str) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value).into_owned())
+}
+
+/// Whether the standard's parser makes `ours` of what requests sends.
+fn is_canonical_form(theirs: &str, ours: &Url) -> bool {
+    let parts = |url: &Url| {
+        let (path, query) = (url.path().to_owned(), url.query().unwrap_or("").to_owned());
+        (url.origin(), path, query)
+    };
+    Url::parse(theirs).is_ok_and(|theirs| parts(&theirs) == parts(ours))
+}
+
+/// A path that still holds a dot segment is more than another spelling.
+fn canonical_rule(theirs: &str) -> &'static str {
+    let path = theirs.split(['?', '#']).next().unwrap_or_default();
+    let is_dots =
+        |segment: &str| matches!(&*segment.to_lowercase().replace("%2e", "."), "." | "..");
+    match path.split('/').any(is_dots) {
+        true => "dot-segments",
+        false => "canonical-url",
+    }
+}
+
+/// Whether a resolver could find this host, a port behind it aside.
+fn is_usable(host: &str) -> bool {
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    let name = if port.bytes().all(|byte| byte.is_ascii_digit()) { name } else { host };
+    let is_label = |label: &str| (1..=63).contains(&label.len());
+    let mut labels = name.trim_end_matches('.').split('.');
+    // A host whose last label is a number is an address, or nothing.
+    let last_is_number = labels.clone().last().is_some_and(|label| label.parse::<u64>().is_ok());
+    (!last_is_number || name.parse::<std::net::Ipv4Addr>().is_ok())
+        && labels.all(is_label)
+        && !name.contains(|c: char| " %\\<>^|`{}\"\x7f".contains(c) || c.is_control())
 }
 
 fn redirect(given: &Value) -> Result<(Prepared, Option<Prepared>), Error> {
@@ -168,8 +201,7 @@ fn redirect(given: &Value) -> Result<(Prepared, Option<Prepared>), Error> {
     let first = prepare(&settings, &request)?;
     let mut headers = HeaderMap::new();
     if let Some(location) = given["location"].as_str() {
-        let bytes: Vec<u8> = location.chars().map(|char| u8::try_from(char).unwrap()).collect();
-        headers.insert("Location", HeaderValue::from_bytes(&bytes).unwrap());
+        headers.insert("Location", HeaderValue::from_bytes(&wire(location)).unwrap());
     }
     let status = u16::try_from(given["status"].as_u64().unwrap()).unwrap();
     let next = follow(&first, status, &headers, RedirectRules::default())?;
@@ -227,6 +259,10 @@ fn unlike(given: &Value, out: &Value, first: &Prepared, next: &Prepared) -> Opti
 
 pub(crate) fn redirect_rewrite(vector: &Vector) -> Option<Verdict> {
     let (given, out) = (&vector.given, &vector.out);
+    if HeaderValue::from_bytes(&wire(text(&given["location"]))).is_err() {
+        // No field can hold it, and so none that was received does.
+        return None;
+    }
     let ours = redirect(given);
     let kind = ours.as_ref().err().map(Error::kind);
     let seen = || format!("{given} -> {ours:?}, requests {out}");
@@ -246,21 +282,35 @@ pub(crate) fn redirect_rewrite(vector: &Vector) -> Option<Verdict> {
         (_, Some("InvalidSchema")) => {
             Verdict::new(kind == Some(ErrorKind::InvalidScheme), None, seen)
         }
-        (_, Some("LocationValueError")) => {
+        // A host or a port that the next request would have tripped over.
+        (_, Some("LocationValueError" | "LocationParseError" | "InvalidURL")) => {
             Verdict::new(kind == Some(ErrorKind::InvalidUrl), None, seen)
         }
         (Ok((first, Some(next))), None) => {
             let unlike = unlike(given, out, first, next);
             let rule = match unlike.as_deref() {
-                Some("host") if !location.is_ascii() => Some("location-host"),
-                Some("target") if location.contains("/../") => Some("dot-segments"),
+                Some("host") if !location.is_ascii() || location.starts_with("////") => {
+                    Some("location-host")
+                }
+                Some("host" | "target") if is_canonical_form(text(&out["next_url"]), &next.url) => {
+                    Some(canonical_rule(text(&out["next_url"])))
+                }
+                Some("target") if location == "?" || location.starts_with("?#") => {
+                    Some("location-query")
+                }
                 Some("Host") => Some("explicit-host"),
                 _ => None,
             };
             Verdict::new(unlike.is_none(), rule, || format!("{unlike:?}: {}", seen()))
         }
-        (Err(_), None) if host_of(location).contains(' ') => {
-            Verdict::new(kind != Some(ErrorKind::InvalidUrl), Some("location-host"), seen)
+        (Err(error), None) if error.kind() == ErrorKind::InvalidUrl => {
+            let host = host_of(location);
+            let rule = match host.strip_suffix(":0") {
+                Some(_) => Some("port-zero"),
+                None if !is_usable(&host) => Some("location-host"),
+                None => None,
+            };
+            Verdict::new(false, rule, seen)
         }
         _ => Verdict::new(false, None, seen),
     }
