@@ -52,12 +52,10 @@ impl Line {
     }
 
     /// Whether it takes a cookie away.
-    fn is_over(&self) -> bool {
+    fn is_over(&self, now: SystemTime) -> bool {
         match (self.last("max-age"), self.last("expires")) {
             (Some(age), _) => age.parse::<i64>().is_ok_and(|age| age <= 0),
-            (None, Some(date)) => {
-                httpdate::parse_http_date(date).is_ok_and(|end| end <= time(&0.into()))
-            }
+            (None, Some(date)) => httpdate::parse_http_date(date).is_ok_and(|end| end <= now),
             (None, None) => false,
         }
     }
@@ -83,6 +81,7 @@ fn is_plain_date(date: &str) -> bool {
 /// Where a line stands: who answered with it, what was said before, who is asked later.
 struct Place<'a> {
     url: &'a Url,
+    now: SystemTime,
     /// The lines before it in the same answer.
     beside: &'a [Line],
     /// The lines of the answers before.
@@ -116,7 +115,7 @@ fn cookie_rule(line: &Line, place: &Place<'_>) -> Option<&'static str> {
         _ if url.scheme() != "https" && seen.any(|other| named(other) && other.is_secure()) => {
             Some("secure-origin")
         }
-        _ if line.is_over() && place.beside.iter().any(named) => Some("cookie-sequence"),
+        _ if line.is_over(place.now) && place.beside.iter().any(named) => Some("cookie-sequence"),
         (Some(""), ..) => Some("cookie-domain"),
         (Some(domain), ..) if is_public_suffix(domain) => Some("public-suffix"),
         (Some(domain), ..)
@@ -142,30 +141,45 @@ fn clipped(end: u64) -> u64 {
     end.min(NOW + 400 * 86_400)
 }
 
-pub(crate) fn cookies(vector: &Vector) -> Option<Verdict> {
-    let (given, out) = (&vector.given, &vector.out);
+/// A vector as it was played here.
+struct Played {
+    /// The Cookie fields of all requests.
+    sent: Vec<String>,
+    jar: Vec<Stored>,
+    /// Names whose cookies differ by a rule; everything else has to be the same.
+    aside: BTreeMap<String, &'static str>,
+}
+
+/// Domain, whether for that host alone, path, name, value, secure, end.
+type Stored = (String, bool, String, String, String, bool, Option<u64>);
+
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// `None` where the answer is not the jar's.
+fn play(given: &Value) -> Option<Played> {
     let request = &given["request"];
     if request["cookie_header"].is_string() {
         // Whether a field of the user's takes the place of the jar's is for the flight.
         return None;
     }
     let steps = given["steps"].as_array().unwrap();
-    let mut urls: Vec<Url> =
-        steps.iter().map(|step| prepare_url(text(&step["url"]), &[]).unwrap()).collect();
-    urls.push(prepare_url(text(&request["url"]), &[]).unwrap());
+    let asked = steps.iter().map(|step| &step["url"]).chain([&request["url"]]);
+    let urls: Vec<Url> = asked.map(|url| prepare_url(text(url), &[]).unwrap()).collect();
     let mut jar = CookieJar::new();
-    let mut headers = Vec::new();
-    // Names whose cookies differ by a rule; everything else has to be the same.
+    let mut sent = Vec::new();
     let mut aside = BTreeMap::new();
     let mut before: Vec<Line> = Vec::new();
     for (index, (step, url)) in steps.iter().zip(&urls).enumerate() {
-        headers.push(jar.header(url, time(&step["at"])));
+        let now = time(&step["at"]);
+        sent.push(latin1(&jar.header(url, now).unwrap_or_default()));
         let mut fields = HeaderMap::new();
         let mut beside = Vec::new();
         for text in step["set_cookie"].as_array().unwrap().iter().map(text) {
             let line = Line::parse(text);
             let later = &urls[index + 1..];
-            let place = Place { url, beside: &beside, before: &before, later };
+            let place = Place { url, now, beside: &beside, before: &before, later };
             if let Some(rule) = cookie_rule(&line, &place) {
                 aside.insert(line.name.clone(), rule);
                 if line.name.is_empty() {
@@ -177,85 +191,107 @@ pub(crate) fn cookies(vector: &Vector) -> Option<Verdict> {
             fields.append("set-cookie", HeaderValue::from_bytes(&wire(text)).unwrap());
         }
         before.append(&mut beside);
-        if text(&step["url"]).contains('@') {
-            // http.cookiejar takes userinfo for a part of the host.
-            return Some(Verdict::Aside("cookie-domain"));
-        }
-        jar.store(url, &fields, time(&step["at"]));
+        jar.store(url, &fields, now);
     }
     let now = time(&request["at"]);
-    headers.push(jar.header(urls.last().unwrap(), now));
+    sent.push(latin1(&jar.header(urls.last().unwrap(), now).unwrap_or_default()));
+    let jar = jar.iter().filter(|cookie| cookie.expires().is_none_or(|end| end > now));
+    Some(Played { sent, jar: jar.map(stored).collect(), aside })
+}
 
-    let compare = |set_aside: bool| {
-        let kept = |pair: &str| {
-            let name = pair.split('=').next().unwrap_or_default();
-            let ruled = set_aside && aside.contains_key(name);
-            !(ruled || pair.is_empty() || pair.ends_with("=call"))
-        };
-        let pairs = |header: &str| -> Vec<String> {
-            header.split("; ").filter(|pair| kept(pair)).map(str::to_owned).collect()
-        };
-        let wanted = out["sent"].as_array().unwrap().iter().chain([&out["cookie"]]);
-        let wanted: Vec<_> = wanted.map(|header| pairs(text(header))).collect();
-        let ours: Vec<_> = headers
-            .iter()
-            .map(|header| {
-                let bytes = header.as_deref().unwrap_or_default();
-                pairs(&bytes.iter().copied().map(char::from).collect::<String>())
-            })
-            .collect();
+fn stored(cookie: &Cookie) -> Stored {
+    let seconds = |end: SystemTime| end.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    (
+        cookie.domain().to_owned(),
+        cookie.is_host_only(),
+        cookie.path().to_owned(),
+        latin1(cookie.name()),
+        latin1(cookie.value()),
+        cookie.is_secure(),
+        cookie.expires().map(|end| clipped(seconds(end))),
+    )
+}
 
-        let seconds = |cookie: &Cookie| {
-            let end = cookie.expires()?;
-            Some(clipped(end.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()))
-        };
-        let alive = |end: Option<u64>| {
-            end.is_none_or(|end| SystemTime::UNIX_EPOCH + Duration::from_secs(end) > now)
-        };
-        let latin1 = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect::<String>();
-        let mut stored: Vec<_> = jar
-            .iter()
-            .map(|cookie| {
-                let domain = cookie.domain().to_owned();
-                let place = (domain, cookie.is_host_only(), cookie.path().to_owned());
-                let pair = (latin1(cookie.name()), latin1(cookie.value()));
-                (place, pair, cookie.is_secure(), seconds(cookie))
-            })
-            .filter(|(_, (name, _), _, end)| {
-                !(set_aside && aside.contains_key(name)) && alive(*end)
-            })
-            .collect();
-        let mut wanted_jar: Vec<_> = out["jar"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| {
-                // A dot in front says "and below"; a host without a dot gets `.local` there.
-                let domain = text(&row[0]);
-                let bare = domain.strip_prefix('.').unwrap_or(domain);
-                let bare = bare.strip_suffix(".local").unwrap_or(bare).to_owned();
-                let place = (bare, !domain.starts_with('.'), text(&row[1]).to_owned());
-                let pair = (text(&row[2]).to_owned(), text(&row[3]).to_owned());
-                (place, pair, row[4].as_bool().unwrap(), row[5].as_u64().map(clipped))
-            })
-            .filter(|(_, (name, _), _, end)| {
-                !(set_aside && aside.contains_key(name)) && alive(*end)
-            })
-            .collect();
-        stored.sort();
-        wanted_jar.sort();
-        if ours == wanted && stored == wanted_jar {
-            return None;
-        }
-        Some(format!(
-            "{given}\n  sent {ours:?}, requests {wanted:?}\n  jar {stored:?}, requests \
-         {wanted_jar:?}\n  aside {aside:?}"
-        ))
-    };
-    match (compare(false), compare(true)) {
-        (None, _) => Some(Verdict::Passed),
-        // Everything but the cookies under a rule is the same.
-        (Some(_), None) => Some(Verdict::Aside(aside.values().next().unwrap())),
-        (Some(_), Some(seen)) => Some(Verdict::Failed(seen)),
+fn stored_there(row: &Value) -> Stored {
+    // A dot in front says "and below"; a host without a dot gets `.local` there.
+    let domain = text(&row[0]);
+    let bare = domain.strip_prefix('.').unwrap_or(domain);
+    (
+        bare.strip_suffix(".local").unwrap_or(bare).to_owned(),
+        !domain.starts_with('.'),
+        text(&row[1]).to_owned(),
+        text(&row[2]).to_owned(),
+        text(&row[3]).to_owned(),
+        row[4].as_bool().unwrap(),
+        row[5].as_u64().map(clipped),
+    )
+}
+
+/// The same, the same but for cookies that fall under a rule, or neither.
+fn compare<T: PartialEq + std::fmt::Debug>(
+    vector: &Vector,
+    aside: &BTreeMap<String, &'static str>,
+    ours: impl Fn(&dyn Fn(&str) -> bool) -> T,
+    theirs: impl Fn(&dyn Fn(&str) -> bool) -> T,
+) -> Verdict {
+    // http.cookiejar takes userinfo for a part of the host.
+    let steps = vector.given["steps"].as_array().unwrap();
+    let has_userinfo = steps.iter().any(|step| text(&step["url"]).contains('@'));
+    if ours(&|_| true) == theirs(&|_| true) {
+        return Verdict::Passed;
     }
+    if has_userinfo {
+        return Verdict::Aside("cookie-domain");
+    }
+    let differs = |name: &str| ours(&|have| have == name) != theirs(&|have| have == name);
+    let rule = aside.iter().find(|(name, _)| differs(name)).map(|(_, rule)| *rule);
+    let kept = |name: &str| !aside.contains_key(name);
+    let (ours, theirs) = (ours(&kept), theirs(&kept));
+    match rule {
+        Some(rule) if ours == theirs => Verdict::Aside(rule),
+        _ => Verdict::Failed(format!("{ours:?}, not {theirs:?}: {}\n  {aside:?}", vector.given)),
+    }
+}
+
+/// What goes onto the wire.
+pub(crate) fn sent(vector: &Vector) -> Option<Verdict> {
+    let played = play(&vector.given)?;
+    let pairs = |field: &str, kept: &dyn Fn(&str) -> bool| -> Vec<String> {
+        // Cookies of the call are the flight's.
+        let own = |pair: &&str| !(pair.is_empty() || pair.ends_with("=call"));
+        let kept = |pair: &&str| kept(pair.split('=').next().unwrap_or_default());
+        field.split("; ").filter(own).filter(kept).map(str::to_owned).collect()
+    };
+    let theirs: Vec<&str> = vector.out["sent"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .chain([&vector.out["cookie"]])
+        .map(text)
+        .collect();
+    Some(compare(
+        vector,
+        &played.aside,
+        |kept| played.sent.iter().map(|field| pairs(field, kept)).collect::<Vec<_>>(),
+        |kept| theirs.iter().map(|field| pairs(field, kept)).collect::<Vec<_>>(),
+    ))
+}
+
+/// What is kept for later.
+pub(crate) fn jar(vector: &Vector) -> Option<Verdict> {
+    let played = play(&vector.given)?;
+    let now = NOW + vector.given["request"]["at"].as_u64().unwrap();
+    let sorted = |rows: &mut dyn Iterator<Item = Stored>, kept: &dyn Fn(&str) -> bool| {
+        let alive = |row: &Stored| row.6.is_none_or(|end| end > now);
+        let mut rows: Vec<_> = rows.filter(|row| kept(&row.3) && alive(row)).collect();
+        rows.sort();
+        rows
+    };
+    let there = vector.out["jar"].as_array().unwrap();
+    Some(compare(
+        vector,
+        &played.aside,
+        |kept| sorted(&mut played.jar.iter().cloned(), kept),
+        |kept| sorted(&mut there.iter().map(stored_there), kept),
+    ))
 }

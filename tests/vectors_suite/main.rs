@@ -58,7 +58,8 @@ const READINGS: &[Reading] = &[
     Reading { stem: "netrc", what: "", judge: netrc::netrc },
     Reading { stem: "redirect_rewrite", what: "", judge: message::redirect_rewrite },
     Reading { stem: "url_prepare", what: "", judge: message::url_prepare },
-    Reading { stem: "cookies", what: "", judge: cookies::cookies },
+    Reading { stem: "cookies", what: "sent", judge: cookies::sent },
+    Reading { stem: "cookies", what: "jar", judge: cookies::jar },
     Reading { stem: "encoding", what: "", judge: encoding::encoding },
 ];
 

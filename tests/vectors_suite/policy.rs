@@ -16,30 +16,22 @@ pub(crate) fn retry_after(vector: &Vector) -> Option<Verdict> {
     let max = Duration::from_secs(vector.given["retry_after_max"].as_u64().unwrap());
     let parsed = RetryAfter::parse([&wire(value)[..]], None, wall(vector));
     let story = || format!("{value:?} is {parsed:?}, not {}", vector.out);
-    if let Some(seconds) = vector.out["seconds"].as_f64() {
-        let parsed = parsed.map(|wait| wait.min(max));
-        let sleeps = parsed.is_some_and(|wait| !wait.is_zero());
-        let same = parsed == Some(secs(seconds)) && sleeps == vector.out["sleeps"];
-        return Verdict::new(same, retry_after_rule(value), story);
-    }
-    // Where urllib3 raises there is an answer here, and each rule says which.
-    let (name, wanted) = if is_decimal(value) {
-        let whole = value.trim().parse::<f64>().unwrap();
-        ("decimal-retry-after", Some(secs(whole).min(RetryAfter::LONGEST)))
-    } else if is_endless(value) {
-        ("endless-retry-after", Some(RetryAfter::LONGEST))
-    } else {
-        ("unreadable-retry-after", None)
+    let Some(seconds) = vector.out["seconds"].as_f64() else {
+        // urllib3 raises. What is done with a field that nobody can read is for the retry_trace
+        // vectors; where there is an answer here, the rule says which.
+        let (rule, wanted) = if is_decimal(value) {
+            let whole = value.trim().parse::<f64>().unwrap();
+            (Some("decimal-retry-after"), Some(secs(whole).min(RetryAfter::LONGEST)))
+        } else if is_endless(value) {
+            (Some("endless-retry-after"), Some(RetryAfter::LONGEST))
+        } else {
+            (None, None)
+        };
+        return Verdict::new(parsed.is_none(), rule.filter(|_| parsed == wanted), story);
     };
-    match parsed == wanted {
-        true => Some(Verdict::Aside(name)),
-        false => Some(Verdict::Failed(story())),
-    }
-}
-
-/// Where urllib3 has an answer and ours may be another.
-fn retry_after_rule(_value: &str) -> Option<&'static str> {
-    None
+    let sleeps = parsed.is_some_and(|wait| !wait.min(max).is_zero());
+    let same = parsed.map(|wait| wait.min(max)) == Some(secs(seconds));
+    Verdict::new(same && sleeps == vector.out["sleeps"], None, story)
 }
 
 pub(crate) fn is_decimal(value: &str) -> bool {

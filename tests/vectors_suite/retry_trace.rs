@@ -38,7 +38,7 @@ fn ensure(holds: bool, story: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(story()) }
 }
 
-/// Plays a vector to its end, or up to the attempt that falls under a difference.
+/// Plays a vector to its end, or up to the first other answer that falls under a difference.
 fn play(vector: &Vector, own: bool) -> Result<Option<&'static str>, String> {
     let mut state = retry(&vector.given["config"]).start();
     let steps = vector.out["steps"].as_array().unwrap();
@@ -48,13 +48,14 @@ fn play(vector: &Vector, own: bool) -> Result<Option<&'static str>, String> {
     for (index, wanted) in steps.iter().enumerate() {
         let attempt = played.get(index).unwrap_or(&plain);
         let before = state.clone();
-        if let Some(name) = difference(&vector.given, attempt, own) {
-            tripped(before, vector, wanted, attempt)?;
-            return Ok(Some(name));
-        }
         let decision = step(&mut state, vector, wanted, attempt, own);
-        let place = || format!("step {index} of {}\n  got {decision:?}", vector.line);
-        ensure(same(&decision, &state, wanted, attempt), place)?;
+        if !same(&decision, &state, wanted, attempt) {
+            if let Some(name) = difference(&vector.given, attempt, own) {
+                tripped(before, vector, wanted, attempt)?;
+                return Ok(Some(name));
+            }
+            return Err(format!("step {index} of {}\n  got {decision:?}", vector.line));
+        }
         if let Decision::Retry { wait, .. } = decision {
             slept += wait;
         }
@@ -207,7 +208,9 @@ fn own_outcome(attempt: &Value) -> Outcome {
 
 fn is_followable(attempt: &Value) -> bool {
     let status = attempt["status"].as_u64();
-    attempt["location"].is_string() && matches!(status, Some(301 | 302 | 303 | 307 | 308))
+    // An empty Location is none.
+    attempt["location"].as_str().is_some_and(|to| !to.is_empty())
+        && matches!(status, Some(301 | 302 | 303 | 307 | 308))
 }
 
 fn outcome(attempt: &Value, own_categories: bool, wall: SystemTime) -> Outcome {
