@@ -55,7 +55,9 @@ impl Line {
     fn is_over(&self, now: SystemTime) -> bool {
         match (self.last("max-age"), self.last("expires")) {
             (Some(age), _) => age.parse::<i64>().is_ok_and(|age| age <= 0),
-            (None, Some(date)) => httpdate::parse_http_date(date).is_ok_and(|end| end <= now),
+            (None, Some(date)) => {
+                httpdate::parse_http_date(&date.replace('-', " ")).is_ok_and(|end| end <= now)
+            }
             (None, None) => false,
         }
     }
@@ -243,14 +245,16 @@ fn compare<T: PartialEq + std::fmt::Debug>(
     if has_userinfo {
         return Verdict::Aside("cookie-domain");
     }
-    let differs = |name: &str| ours(&|have| have == name) != theirs(&|have| have == name);
-    let rule = aside.iter().find(|(name, _)| differs(name)).map(|(_, rule)| *rule);
     let kept = |name: &str| !aside.contains_key(name);
-    let (ours, theirs) = (ours(&kept), theirs(&kept));
-    match rule {
-        Some(rule) if ours == theirs => Verdict::Aside(rule),
-        _ => Verdict::Failed(format!("{ours:?}, not {theirs:?}: {}\n  {aside:?}", vector.given)),
+    if ours(&kept) != theirs(&kept) {
+        let (ours, theirs) = (ours(&kept), theirs(&kept));
+        let story = format!("{ours:?}, not {theirs:?}: {}\n  {aside:?}", vector.given);
+        return Verdict::Failed(story);
     }
+    // Named by a cookie that differs by itself, else by one that stands at another place.
+    let differs = |name: &str| ours(&|have| have == name) != theirs(&|have| have == name);
+    let rule = aside.iter().find(|(name, _)| differs(name)).or(aside.iter().next());
+    rule.map_or_else(|| Verdict::Failed(vector.given.to_string()), |(_, rule)| Verdict::Aside(rule))
 }
 
 /// What goes onto the wire.
@@ -262,19 +266,25 @@ pub(crate) fn sent(vector: &Vector) -> Option<Verdict> {
         let kept = |pair: &&str| kept(pair.split('=').next().unwrap_or_default());
         field.split("; ").filter(own).filter(kept).map(str::to_owned).collect()
     };
-    let theirs: Vec<&str> = vector.out["sent"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .chain([&vector.out["cookie"]])
-        .map(text)
-        .collect();
-    Some(compare(
-        vector,
-        &played.aside,
-        |kept| played.sent.iter().map(|field| pairs(field, kept)).collect::<Vec<_>>(),
-        |kept| theirs.iter().map(|field| pairs(field, kept)).collect::<Vec<_>>(),
-    ))
+    let theirs = vector.out["sent"].as_array().unwrap().iter().chain([&vector.out["cookie"]]);
+    let theirs: Vec<&str> = theirs.map(text).collect();
+    let all = |fields: &[&str], kept: &dyn Fn(&str) -> bool| -> Vec<Vec<String>> {
+        fields.iter().map(|field| pairs(field, kept)).collect()
+    };
+    let ours: Vec<&str> = played.sent.iter().map(String::as_str).collect();
+    let verdict =
+        compare(vector, &played.aside, |kept| all(&ours, kept), |kept| all(&theirs, kept));
+    let sorted = |fields: &[&str]| {
+        let mut fields = all(fields, &|name| !played.aside.contains_key(name));
+        fields.iter_mut().for_each(|pairs| pairs.sort());
+        fields
+    };
+    match verdict {
+        Verdict::Failed(_) if sorted(&ours) == sorted(&theirs) => {
+            Some(Verdict::Aside("cookie-order"))
+        }
+        verdict => Some(verdict),
+    }
 }
 
 /// What is kept for later.

@@ -55,7 +55,8 @@ fn no_proxy_rule(list: &str, given: &str) -> Option<&'static str> {
         ("no-proxy-star-anywhere", list.len() > 1 && entries.contains(&"*")),
         (
             "no-proxy-default-port",
-            url.port().is_none()
+            // Also where the port of the entry is written otherwise, as `080`.
+            (url.port().is_none() || entries.iter().any(|entry| entry.contains(":0")))
                 && entries
                     .iter()
                     .filter_map(|entry| entry.rsplit_once(':'))
