@@ -80,6 +80,7 @@ fn compute(given: &Value) -> WorstCase {
         .follow_redirects(flag("follow_redirects"))
         .max_redirects(None)
         .method_retryable(flag("method_retryable"))
-        .forced_status(flag("forced_status"));
+        .forced_status(flag("forced_status"))
+        .urllib3_engine(true);
     WorstCase::compute(&input)
 }
