@@ -293,7 +293,7 @@ impl Engine {
             let mut start = Vec::new();
             let _ = body.take(REFUSAL).read_to_end(&mut start);
             let wall = self.shared.clock.wall();
-            return Err(http_proxy::refused(head, start, Phase::Headers, wall));
+            return Err(http_proxy::refused(head, start, route, Phase::Headers, wall));
         }
         let Head { status, reason, headers, .. } = head;
         let mut incoming = Incoming::new(status, reason, headers, Box::new(body));

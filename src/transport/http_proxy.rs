@@ -15,7 +15,7 @@ use super::stream::Stream;
 use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
 use crate::policy::RetryAfter;
-use crate::proxy::Route;
+use crate::proxy::{ProxyUrl, Route};
 use http::HeaderValue;
 use http::header::{CONTENT_LENGTH, DATE, RETRY_AFTER};
 use std::io;
@@ -56,7 +56,7 @@ pub(super) fn connect(
         return Ok(());
     }
     let body = read_refusal(stream, &head, rest, wait);
-    Err(refused(head, body, Phase::Proxy, wait.wall()))
+    Err(refused(head, body, route, Phase::Proxy, wait.wall()))
 }
 
 /// Reads the final reply; what was read beyond it comes with it.
@@ -122,14 +122,27 @@ fn read_refusal(stream: &mut Stream, head: &Head, start: Vec<u8>, wait: &Wait<'_
 }
 
 /// The error of a refusal, also for a 407 to a request that the proxy was to fetch.
-pub(super) fn refused(head: Head, body: Vec<u8>, phase: Phase, wall: SystemTime) -> Error {
+///
+/// Some proxies (tinyproxy) answer credentials that are wrong, rather than absent, with 401. To a
+/// CONNECT nobody but the proxy can answer, so there a 401 is a 407 by another name. To a forwarded
+/// request it could as well be the word of the target, and stays a response.
+pub(super) fn refused(
+    head: Head,
+    body: Vec<u8>,
+    route: &Route,
+    phase: Phase,
+    wall: SystemTime,
+) -> Error {
     let line = format!("{} {}", head.status, head.reason);
     let line = line.trim_end();
-    let (kind, message) = if head.status == 407 {
-        (ErrorKind::ProxyAuth, format!("the proxy does not accept the credentials: {line}"))
-    } else {
-        (ErrorKind::ProxyRefused, format!("the proxy refused the tunnel: {line}"))
+    let is_auth = head.status == 407 || (head.status == 401 && phase == Phase::Proxy);
+    let has_credentials = route.proxy.as_deref().and_then(ProxyUrl::credentials).is_some();
+    let (kind, what) = match (is_auth, has_credentials) {
+        (true, true) => (ErrorKind::ProxyAuth, "does not accept the credentials"),
+        (true, false) => (ErrorKind::ProxyAuth, "wants credentials and its URL has none"),
+        (false, _) => (ErrorKind::ProxyRefused, "refused the tunnel"),
     };
+    let message = format!("the proxy {what}: {line}");
     let mut fields = head.headers.get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
     let retry_after = match fields.next() {
         None => None,

@@ -37,7 +37,7 @@ impl Running {
         let mut held: Option<(Route, Lease)> = None;
         loop {
             let now = core.now();
-            if self.over || self.deadline.is_some_and(|deadline| now >= deadline) {
+            if self.deadline.is_some_and(|deadline| now >= deadline) {
                 return self.too_late();
             }
             let (mut route, lease) = match held.take() {
@@ -398,9 +398,9 @@ impl Running {
         headless.connection = incoming.connection.clone();
         incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
         // A hop has no history of its own; that of the chain goes to its last response.
-        let hops = std::mem::take(&mut self.hops);
+        let (hops, attempts) = (std::mem::take(&mut self.hops), std::mem::take(&mut self.attempts));
         let response = self.response(core, route, headless, Content::Nothing);
-        self.hops = hops;
+        (self.hops, self.attempts) = (hops, attempts);
         self.hop_to(next, response);
         // Maps and the environment are asked again for each hop; a member of the pool covers all.
         Next::Hop { same_way: route.member.is_some() }
@@ -418,7 +418,6 @@ impl Running {
             crate::error::Fault::Target,
             format!("too many {} error responses", response.status()),
         );
-        self.attempts = response.attempts().to_vec();
         self.end(error.with_retry_after(wanted).with_response(response))
     }
 
@@ -431,6 +430,7 @@ impl Running {
         read: Content,
     ) -> Response {
         let elapsed = core.now().saturating_duration_since(self.started);
+        let total = self.attempts.last().map_or(elapsed, |last| last.elapsed);
         let (body, wire_bytes) = match read {
             Content::Nothing => (ResponseBody::Bytes(Bytes::new()), 0),
             Content::Done(body, wire) => (ResponseBody::Bytes(body), wire),
@@ -454,12 +454,9 @@ impl Running {
             body,
             wire_bytes,
             history: std::mem::take(&mut self.hops),
-            attempts: self.attempts.clone(),
+            attempts: std::mem::take(&mut self.attempts),
             elapsed,
-            timings: Timings {
-                total: self.attempts.last().map_or(elapsed, |last| last.elapsed),
-                ..incoming.timings
-            },
+            timings: Timings { total, ..incoming.timings },
             connection,
             proxy: route.shown.clone(),
         })
