@@ -2,7 +2,9 @@
 //!
 //! A read is one `recv` under `SO_RCVTIMEO`, and the timeout is set only when it has to change: a
 //! read timeout is the same for each read, and for a deadline that creeps nearer half of what is
-//! left is set, so that a body of many reads sets it a handful of times. A write is one `send`
+//! left is set, so that a body of many reads sets it a handful of times. The timeout of a socket is
+//! counted in ticks of the kernel, up to ten milliseconds each; what is left in the end is waited
+//! for with a `poll`, which is exact. A write is one `send`
 //! that does not block; only when the peer is slow a `poll` follows, which also notices an answer
 //! that arrives while we are still sending.
 
@@ -22,6 +24,8 @@ const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 #[cfg(any(target_vendor = "apple", target_os = "solaris"))]
 const SEND: SendFlags = SendFlags::DONTWAIT;
 
+/// Below this the ticks of a socket's own timeout are too coarse for a deadline.
+const COARSE: Duration = Duration::from_millis(40);
 /// Sockets do not take a timeout of zero.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -58,8 +62,8 @@ impl Socket {
     pub(super) fn read(&mut self, buf: &mut [u8], wait: &Wait<'_>) -> io::Result<usize> {
         let bound = wait.bound()?;
         let begun = wait.now();
-        // Counted in wake-ups rather than on the clock, so that a clock which a test moves by
-        // hand cannot turn a timeout into a wait without end.
+        // Counted in wake-ups beside the clock, so that a clock which a test moves by hand cannot
+        // turn a timeout into a wait without end.
         let mut slept = Duration::ZERO;
         loop {
             let want = match bound.left {
@@ -69,15 +73,32 @@ impl Socket {
                     _ => return Err(bound.expired()),
                 },
             };
-            self.arm(want, bound.steady)?;
-            match (&*self.stream).read(buf) {
-                Ok(amount) => return Ok(amount),
-                Err(error) if is_wake_up(&error) => slept += self.armed.unwrap_or(SHORTEST),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    slept = slept.max(wait.now().saturating_duration_since(begun));
+            let (result, turn) = match want {
+                Some(want) if !bound.steady && want <= COARSE => {
+                    (self.read_within(buf, want), want)
                 }
-                Err(error) => return Err(error),
+                _ => {
+                    self.arm(want, bound.steady)?;
+                    ((&*self.stream).read(buf), self.armed.unwrap_or(SHORTEST))
+                }
+            };
+            match result {
+                Err(error) if is_wake_up(&error) => slept += turn,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
             }
+            // The ticks of the kernel make most turns longer than they were to be.
+            slept = slept.max(wait.now().saturating_duration_since(begun));
+        }
+    }
+
+    /// Reads what comes within this time; `WouldBlock` where nothing does.
+    fn read_within(&mut self, buf: &mut [u8], time: Duration) -> io::Result<usize> {
+        let mut fds = [PollFd::new(&*self.stream, PollFlags::IN)];
+        match poll(&mut fds, timespec(Some(time)).as_ref()) {
+            Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(_) => self.read_now(buf),
+            Err(error) => Err(error.into()),
         }
     }
 
