@@ -78,6 +78,29 @@ impl Default for EngineConfig {
 }
 
 /// One engine belongs to one session (one thread).
+///
+/// A kept-alive request costs two system calls, one `send` and one `recv`, and a third where the
+/// connection was idle for a millisecond or longer and has to be probed.
+///
+/// # Differences from requests
+/// - DIFFERENCE(one-connect-budget): the connect timeout covers lookup, all addresses, the proxy
+///   handshake and TLS together; urllib3 grants it anew to each address and lets handshakes have
+///   the read timeout.
+/// - DIFFERENCE(tls-truncation): a body that ends with its connection is complete only where TLS
+///   said so (`close_notify`); urllib3 takes any end.
+/// - DIFFERENCE(truncated-head): a head needs its empty line; `http.client` takes the end of the
+///   connection for it.
+/// - DIFFERENCE(length-junk): a Content-Length that is no length is a `Protocol` error, as RFC
+///   9112 section 6.3 demands; `http.client` reads on to the end of the connection.
+/// - DIFFERENCE(malformed-fields): a malformed field line is passed over and the fields behind it
+///   are kept; `http.client` drops all of them.
+/// - DIFFERENCE(interim): every interim response is passed over; requests returns a 103.
+/// - DIFFERENCE(connect-2xx): any 2xx opens a tunnel (RFC 9110 section 9.3.6); `http.client`
+///   accepts 200 alone.
+/// - DIFFERENCE(forwarded-407): a 407 to a forwarded request is an error of kind `ProxyAuth`
+///   that keeps the reply; requests returns it as a response.
+/// - DIFFERENCE(send-timeout): a peer that takes no bytes is a `ReadTimeout` in phase `Send`;
+///   requests calls it a broken connection.
 pub struct Engine {
     agent: ureq::Agent,
     connector: Connector,
@@ -135,7 +158,9 @@ impl Engine {
         let way = Way::of(&target, route);
         let user_agent = outgoing.headers.get("user-agent");
         let says_close = outgoing.headers.get("connection").is_some_and(|value| {
-            value.split(|byte| *byte == b',').any(|word| word.trim_ascii() == b"close")
+            value
+                .split(|byte| *byte == b',')
+                .any(|word| word.trim_ascii().eq_ignore_ascii_case(b"close"))
         });
 
         self.head.clear();
@@ -143,7 +168,12 @@ impl Engine {
         self.key.clear();
         way.write_key(&mut self.key, &target, route);
         let mut timings = Timings::default();
-        let kept = if route.fresh { None } else { self.shared.idle.take(&self.key, begun) };
+        let kept = if route.fresh {
+            self.shared.idle.close(&self.key);
+            None
+        } else {
+            self.shared.idle.take(&self.key, begun)
+        };
         let mut conn = match kept {
             Some(conn) => conn,
             None => {
@@ -165,22 +195,23 @@ impl Engine {
             head: *outgoing.method == Method::HEAD,
             forwarded: way == Way::Forward,
             reused: conn.idle_since.is_some(),
+            bytes: 0,
             keep: route.keep_alive && !says_close,
         };
-        let written = self.send(&mut conn, outgoing.body, request, limits)?;
-        let request = Sent { keep: request.keep && written == Written::All, ..request };
+        let (written, bytes) = self.send(&mut conn, outgoing.body, request, limits)?;
+        let request = Sent { keep: request.keep && written == Written::All, bytes, ..request };
         let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request);
         self.receive(wire, outgoing.url, route, begun, timings)
     }
 
-    /// Writes head and body.
+    /// Writes head and body; also how many bytes went.
     fn send(
         &mut self,
         conn: &mut Conn,
         body: OutgoingBody<'_>,
         request: Sent,
         limits: &AttemptLimits,
-    ) -> Result<Written, Error> {
+    ) -> Result<(Written, u64), Error> {
         let wait = Wait::exchange(&*self.shared.clock, limits);
         let mut sent = 0;
         let result = match body {
@@ -193,7 +224,7 @@ impl Engine {
                 upload.run(conn, &self.head, &wait, &mut sent)
             }
         };
-        result.map_err(|error| {
+        result.map(|written| (written, sent)).map_err(|error| {
             if conn.stream.is_cut() {
                 return map_error::cancelled(Phase::Send);
             }
@@ -211,7 +242,7 @@ impl Engine {
         begun: Instant,
         mut timings: Timings,
     ) -> Result<Incoming, Error> {
-        let (forwarded, brake) = (wire.request.forwarded, wire.brake());
+        let (forwarded, gauge) = (wire.request.forwarded, wire.gauge());
         self.shared.slot.put(wire);
         let mut stand_in = http::Request::new(());
         *stand_in.uri_mut() = http::Uri::from_static("http://in-flight.invalid/");
@@ -231,13 +262,13 @@ impl Engine {
             let mut start = Vec::new();
             let _ = body.take(REFUSAL).read_to_end(&mut start);
             let wall = self.shared.clock.wall();
-            return Err(http_proxy::refused(head, start, Phase::Headers, wall));
+            return Err(http_proxy::refused(head, start, route, Phase::Headers, wall));
         }
         let Head { status, reason, headers, .. } = head;
         let mut incoming = Incoming::new(status, reason, headers, Box::new(body));
         incoming.timings = timings;
         incoming.connection = facts;
-        incoming.brake = Some(brake);
+        incoming.gauge = Some(gauge);
         Ok(incoming)
     }
 }
@@ -452,13 +483,22 @@ impl Slot {
     }
 
     /// Called by the wire once the head is there.
-    pub(super) fn arrived(&self, head: Head, conn: &Conn, reused: bool, at: Instant) {
+    pub(super) fn arrived(
+        &self,
+        head: Head,
+        conn: &Conn,
+        request: Sent,
+        received: u64,
+        at: Instant,
+    ) {
         let facts = ConnectionFacts {
-            reused,
+            reused: request.reused,
             local: conn.stream.local(),
             peer: conn.stream.peer(),
             identity: Some(conn.identity),
             tls: conn.tls.as_deref().map(str::to_owned),
+            sent_bytes: request.bytes,
+            received_bytes: received,
         };
         self.lock().arrived = Some(Arrived { head, facts, at });
     }

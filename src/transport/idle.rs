@@ -115,7 +115,7 @@ impl IdlePool {
             None => state.insert(&conn),
         };
         state.touch(slot);
-        let aged = state.aged(now);
+        let aged = state.aged(slot, now);
         let oldest = state.oldest;
         let crowded = state.index.len() > self.hosts;
         let evicted = if crowded { state.remove(oldest) } else { Vec::new() };
@@ -141,6 +141,15 @@ impl IdlePool {
             .filter(|slot| state.slab.get(*slot).is_some_and(|host| host.identity == identity))
             .collect();
         let closed: Vec<_> = slots.into_iter().map(|slot| state.remove(slot)).collect();
+        drop(state);
+        drop(closed);
+    }
+
+    /// Closes the idle connections under a key: an attempt that asks for a fresh one has no use
+    /// for those that stand, and keeping both would add one with every such attempt.
+    pub(super) fn close(&self, key: &[u8]) {
+        let mut state = self.lock();
+        let closed = state.index.get(key).copied().map(|slot| state.remove(slot));
         drop(state);
         drop(closed);
     }
@@ -234,17 +243,23 @@ impl State {
 
     /// The connections of the host that was left alone longest, where they are too old to use.
     ///
-    /// One host at each return is enough: no more can have been added since.
-    fn aged(&mut self, now: Instant) -> Vec<Conn> {
-        let oldest = self.oldest;
-        let Some(host) = self.slab.get(oldest) else { return Vec::new() };
-        let aged = match host.conns.last() {
-            Some(conn) => conn
+    /// One host at each return is enough: no more can have been added since. Hosts without a
+    /// connection stand in the way of those behind them and go along. `current` is spared.
+    fn aged(&mut self, current: usize, now: Instant) -> Vec<Conn> {
+        loop {
+            let oldest = self.oldest;
+            let Some(host) = self.slab.get(oldest).filter(|_| oldest != current) else {
+                return Vec::new();
+            };
+            let Some(youngest) = host.conns.last() else {
+                self.remove(oldest);
+                continue;
+            };
+            let aged = youngest
                 .idle_since
-                .is_some_and(|since| now.saturating_duration_since(since) >= MAX_IDLE),
-            None => false,
-        };
-        if aged { self.remove(oldest) } else { Vec::new() }
+                .is_some_and(|since| now.saturating_duration_since(since) >= MAX_IDLE);
+            return if aged { self.remove(oldest) } else { Vec::new() };
+        }
     }
 
     fn warn(&mut self, conn: &Conn, per_host: usize, now: Instant) {
@@ -252,9 +267,9 @@ impl State {
         if due {
             self.warned = Some(now);
             log::warn!(
-                "a connection to {:?} is thrown away, since {per_host} idle ones are kept already; \
+                "a connection to {} is thrown away, since {per_host} idle ones are kept already; \
                  a higher pool_maxsize keeps more",
-                conn.stream.peer()
+                conn.stream.peer().map_or_else(|| "its host".to_owned(), |peer| peer.to_string())
             );
         }
     }
@@ -375,6 +390,40 @@ mod tests {
         let conn = bench.conn("b", Identity::DIRECT);
         pool.give_back(conn, start + MAX_IDLE);
         assert_eq!(bench.cutter.live_sockets(), 1);
+    }
+
+    #[test]
+    fn a_host_without_connections_does_not_keep_others_from_ageing() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(8, 8);
+        let start = bench.clock.now();
+        for key in ["gone", "old"] {
+            let conn = bench.conn(key, Identity::DIRECT);
+            pool.give_back(conn, start);
+        }
+        drop(pool.take(b"gone", start));
+        // Older than the empty one, and both older than this.
+        let old = pool.take(b"old", start).unwrap();
+        pool.give_back(old, start);
+        let conn = bench.conn("new", Identity::DIRECT);
+        pool.give_back(conn, start + MAX_IDLE);
+        assert_eq!(bench.cutter.live_sockets(), 1);
+        assert_eq!(pool.lock().index.len(), 1);
+    }
+
+    #[test]
+    fn a_fresh_connection_takes_the_place_of_those_that_stand() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(8, 8);
+        let now = bench.clock.now();
+        for key in ["a", "a", "b"] {
+            let conn = bench.conn(key, Identity::DIRECT);
+            pool.give_back(conn, now);
+        }
+        pool.close(b"a");
+        assert!(pool.take(b"a", now).is_none());
+        assert_eq!(bench.cutter.live_sockets(), 1, "the other host keeps its connection");
+        pool.close(b"never heard of");
     }
 
     #[test]

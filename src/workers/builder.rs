@@ -236,7 +236,13 @@ impl WorkerPoolBuilder {
             per_host,
         };
         let rule = rule(self.stop_on.clone(), self.stop_when.clone());
-        Ok(Checked { session: self.session.clone().for_runs(), workers, permits, limits, rule })
+        Ok(Checked {
+            session: self.session.clone().for_runs(workers),
+            workers,
+            permits,
+            limits,
+            rule,
+        })
     }
 }
 
