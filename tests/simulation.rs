@@ -10,7 +10,7 @@ use longhaul::policy::{Bound, Budget, WorstCase};
 use longhaul::proxy::ProxyPool;
 use longhaul::rng::Rng;
 use longhaul::workers::simulation::{
-    Ending, FaultModel, Happening, Latency, Moment, Persistence, Report, Simulation, Trouble,
+    Ending, FaultModel, Happening, LatencyModel, Moment, Persistence, Report, Simulation, Trouble,
 };
 use longhaul::workers::{StopReason, WorkerPoolBuilder};
 use longhaul::{ErrorKind, Retry, Session, SessionBuilder, Timeouts, WorkerPool, secs};
@@ -29,7 +29,7 @@ fn proxies(count: usize) -> ProxyPool {
 /// Some of everything.
 fn mixed() -> FaultModel {
     FaultModel::none()
-        .latency(Latency::lognormal(secs(0.4), secs(2.0)).unwrap())
+        .latency(LatencyModel::lognormal(secs(0.4), secs(2.0)).unwrap())
         .share(Trouble::ConnectTimeout, 0.02)
         .share(Trouble::ConnectRefused, 0.02)
         .share(Trouble::Silence, 0.02)
@@ -376,11 +376,10 @@ fn limits_and_promises_hold_over_a_thousand_seeds() {
 fn random(rng: &mut Rng) -> (FaultModel, SessionBuilder) {
     let mut faults = FaultModel::none()
         .latency(match rng.below(3) {
-            0 => Latency::fixed(secs(0.5)),
-            1 => Latency::lognormal(secs(0.3), secs(2.0)).unwrap(),
-            _ => {
-                Latency::quantiles([(0.0, secs(0.0)), (0.9, secs(1.0)), (1.0, secs(40.0))]).unwrap()
-            }
+            0 => LatencyModel::fixed(secs(0.5)),
+            1 => LatencyModel::lognormal(secs(0.3), secs(2.0)).unwrap(),
+            _ => LatencyModel::quantiles([(0.0, secs(0.0)), (0.9, secs(1.0)), (1.0, secs(40.0))])
+                .unwrap(),
         })
         .persistence(match rng.below(3) {
             0 => Persistence::Once,
@@ -474,14 +473,35 @@ fn waits_have_their_reason() {
     assert!(seen > 10, "{seen}");
 }
 #[test]
-fn probe_late() {
-    for (w, ph, rate) in [(24, Some(1), None), (24, None, Some(0.5)), (24, Some(2), None)] {
-    let session = Session::builder().retry(Retry::long_run()).deadline(secs(50.0));
-    let faults = FaultModel::none().persistence(Persistence::Always).share(Trouble::Stall, 0.3).share(Trouble::Status(503), 0.3);
-    let mut pool = WorkerPool::builder(session).workers(w);
-    if let Some(ph) = ph { pool = pool.per_host(ph); }
-    if let Some(r) = rate { pool = pool.rate(r); }
-    let report = Simulation::of(pool).urls(300).hosts(1).faults(faults).run().unwrap();
-    println!("{w} {ph:?} {rate:?}: late {} longest {:?} occupancy {}", report.late, report.longest, report.occupancy);
+fn arithmetic_says_the_same_of_a_night_that_has_enough_to_do() {
+    let timeouts = Timeouts::from((secs(5.0), secs(25.0)));
+    let session = || Session::builder().retry(Retry::long_run()).timeout(timeouts);
+    let faults = FaultModel::none()
+        .latency(LatencyModel::lognormal(secs(0.8), secs(2.0)).unwrap())
+        .share(Trouble::Stall, 0.02)
+        .share(Trouble::ConnectTimeout, 0.01)
+        .share(Trouble::Status(503), 0.01)
+        .persistence(Persistence::Always);
+    for persistence in [Persistence::Once, Persistence::Attempts(2), Persistence::Always] {
+        let pool = WorkerPool::builder(session()).workers(24);
+        let faults = faults.clone().persistence(persistence);
+        let night = Simulation::of(pool).urls(4000).hosts(40).faults(faults).seed(11);
+        let estimate = night.capacity().unwrap().run(24).unwrap();
+        let (report, _) = checked(&night, 4000);
+        let (have, said) = (report.busy.as_secs_f64(), estimate.worker_time().as_secs_f64());
+        assert!((have / said - 1.0).abs() < 0.1, "{persistence:?}: {have} {said}");
+        let (have, said) = (report.run_time.as_secs_f64(), estimate.run_time().as_secs_f64());
+        assert!((0.9..1.2).contains(&(have / said)), "{persistence:?}: {have} {said}");
     }
+    // To the last digit where nothing is drawn: each URL stalls three times for 30 s.
+    let all = FaultModel::none().share(Trouble::Stall, 1.0).persistence(Persistence::Always);
+    let night = Simulation::of(WorkerPool::builder(session()).workers(10)).urls(100).faults(all);
+    let estimate = night.capacity().unwrap().run(10).unwrap();
+    assert_eq!(estimate.worker_time(), secs(9000.0));
+    assert_eq!(checked(&night, 100).0.busy, secs(9000.0));
+    // And where a rate is what limits: 200 attempts at 4 a second.
+    let night = Simulation::of(pool(10).rate(4.0)).urls(200);
+    let estimate = night.capacity().unwrap().run(10).unwrap();
+    assert_eq!(estimate.run_time(), secs(50.0));
+    assert_eq!(checked(&night, 200).0.run_time, secs(199.0 / 4.0 + 0.5));
 }

@@ -43,7 +43,7 @@ pub struct Report {
     /// Attempts by what they ended with.
     pub answers: BTreeMap<Ending, u64>,
     /// The waits between attempts, by their reason.
-    pub waits: BTreeMap<&'static str, Waits>,
+    pub waits: BTreeMap<&'static str, Waited>,
     /// Half of the URLs took at most so long, from their first attempt to their end.
     #[serde(serialize_with = "seconds")]
     pub p50: Duration,
@@ -103,7 +103,7 @@ pub struct Bucket {
 /// The waits of one reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Waits {
+pub struct Waited {
     /// How many were begun.
     pub count: u64,
     /// How long they were to last together.
@@ -192,7 +192,7 @@ pub(super) struct Tally {
     busy: Duration,
     endings: BTreeMap<Ending, u64>,
     answers: BTreeMap<Ending, u64>,
-    waits: BTreeMap<WaitReason, Waits>,
+    waits: BTreeMap<WaitReason, Waited>,
     elapsed: Vec<Duration>,
     longest_path: Duration,
     deadline: Option<Duration>,
