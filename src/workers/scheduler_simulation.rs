@@ -336,9 +336,9 @@ fn every_promise_holds_over_many_seeds() {
     for seed in 0..400 {
         let world = World::new(seed).run();
         if world.stopped {
-            stopped += 1
+            stopped += 1;
         } else {
-            ran_through += 1
+            ran_through += 1;
         }
         expired += world.expired;
     }
