@@ -51,6 +51,8 @@ pub struct SessionBuilder {
     streams: Arc<AtomicU64>,
     /// Whether a retry policy was chosen; a run has another default than a session.
     retry_chosen: bool,
+    /// Whether `pool_connections` was chosen; likewise.
+    hosts_chosen: bool,
     /// The first value that cannot work, told by `build` so that a chain needs no `?` within.
     mistake: Option<(ErrorKind, String)>,
     id: u64,
@@ -76,6 +78,7 @@ impl Default for SessionBuilder {
             seed: None,
             streams: Arc::default(),
             retry_chosen: false,
+            hosts_chosen: false,
             mistake: None,
             id: next_recipe(),
         }
@@ -240,8 +243,13 @@ impl SessionBuilder {
     }
 
     /// Hosts whose connections are kept, the least recently used going first; urllib3's
-    /// `pool_connections`. Default: 10.
+    /// `pool_connections`. A proxy that forwards counts as one host, however many are behind it.
+    ///
+    /// # Defaults
+    /// 10, as requests; in a [`WorkerPool`](crate::WorkerPool) 64 for each worker, or fewer where
+    /// many workers would hold more than 512 idle connections together.
     pub fn pool_connections(mut self, hosts: usize) -> Self {
+        self.hosts_chosen = true;
         self.engine.pool_connections = hosts;
         self.changed()
     }
@@ -300,12 +308,17 @@ impl SessionBuilder {
 
     /// The recipe as a run uses it: [`Retry::long_run`] where no policy was chosen, and hosts that
     /// throttle are left alone by all workers.
-    pub(crate) fn for_runs(mut self) -> Self {
+    pub(crate) fn for_runs(mut self, workers: usize) -> Self {
         if !self.retry_chosen {
             self = self.retry(Retry::long_run());
         }
         if self.cooldown.is_none() {
             self = self.host_cooldown(true);
+        }
+        if !self.hosts_chosen {
+            // Each worker has a connection pool of its own; together they must stay well below
+            // the usual limit of 1024 open files.
+            self.engine.pool_connections = (512 / workers.max(1)).clamp(4, 64);
         }
         self
     }

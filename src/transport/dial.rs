@@ -222,12 +222,14 @@ impl Dialer<'_> {
                 ),
             )
             .with_source(error),
-            Failure::Io(error)
-                if error.kind() == io::ErrorKind::AddrNotAvailable && self.source.is_some() =>
-            {
-                let source = self.source.map(|source| source.to_string()).unwrap_or_default();
-                let message =
-                    format!("the source address {source} cannot reach {host}:{port}: {error}");
+            // What is missing is on this side: the wanted address, or a free port of any.
+            Failure::Io(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                let message = match self.source {
+                    Some(source) => {
+                        format!("the source address {source} cannot reach {host}:{port}: {error}")
+                    }
+                    None => format!("no address or port to reach {host}:{port} from: {error}"),
+                };
                 Error::new(ErrorKind::Io, Phase::Connect, Fault::Local, message).with_source(error)
             }
             Failure::Io(error) => {

@@ -78,6 +78,29 @@ impl Default for EngineConfig {
 }
 
 /// One engine belongs to one session (one thread).
+///
+/// A kept-alive request costs two system calls, one `send` and one `recv`, and a third where the
+/// connection was idle for a millisecond or longer and has to be probed.
+///
+/// # Differences from requests
+/// - DIFFERENCE(one-connect-budget): the connect timeout covers lookup, all addresses, the proxy
+///   handshake and TLS together; urllib3 grants it anew to each address and lets handshakes have
+///   the read timeout.
+/// - DIFFERENCE(tls-truncation): a body that ends with its connection is complete only where TLS
+///   said so (`close_notify`); urllib3 takes any end.
+/// - DIFFERENCE(truncated-head): a head needs its empty line; `http.client` takes the end of the
+///   connection for it.
+/// - DIFFERENCE(length-junk): a Content-Length that is no length is a `Protocol` error, as RFC
+///   9112 section 6.3 demands; `http.client` reads on to the end of the connection.
+/// - DIFFERENCE(malformed-fields): a malformed field line is passed over and the fields behind it
+///   are kept; `http.client` drops all of them.
+/// - DIFFERENCE(interim): every interim response is passed over; requests returns a 103.
+/// - DIFFERENCE(connect-2xx): any 2xx opens a tunnel (RFC 9110 section 9.3.6); `http.client`
+///   accepts 200 alone.
+/// - DIFFERENCE(forwarded-407): a 407 to a forwarded request is an error of kind `ProxyAuth`
+///   that keeps the reply; requests returns it as a response.
+/// - DIFFERENCE(send-timeout): a peer that takes no bytes is a `ReadTimeout` in phase `Send`;
+///   requests calls it a broken connection.
 pub struct Engine {
     agent: ureq::Agent,
     connector: Connector,
@@ -143,7 +166,12 @@ impl Engine {
         self.key.clear();
         way.write_key(&mut self.key, &target, route);
         let mut timings = Timings::default();
-        let kept = if route.fresh { None } else { self.shared.idle.take(&self.key, begun) };
+        let kept = if route.fresh {
+            self.shared.idle.close(&self.key);
+            None
+        } else {
+            self.shared.idle.take(&self.key, begun)
+        };
         let mut conn = match kept {
             Some(conn) => conn,
             None => {

@@ -413,6 +413,33 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_break_it(
+            start in proptest::sample::select(&["", "HTTP/1.1 200 OK\r\n", "\r\nHTTP/1.0 3"][..]),
+            rest in "[\\PC\r\n\u{0}:, ]{0,80}",
+            piece in 1..20usize,
+        ) {
+            let bytes = format!("{start}{rest}\r\n\r\n").into_bytes();
+            let _ = parse(&bytes, false);
+            // Piece by piece or at once, the end is found at the same place.
+            let scan = |piece: usize| {
+                let (mut scanner, mut from) = (Scanner::default(), 0);
+                let mut to = piece;
+                loop {
+                    match scanner.scan(&bytes[from..to.min(bytes.len())]) {
+                        Scan::Skip(blank) => from += blank,
+                        Scan::Complete(length) => return Some(from + length),
+                        Scan::NotHttp => return None,
+                        Scan::Partial if to >= bytes.len() => return None,
+                        Scan::Partial => to += piece,
+                    }
+                }
+            };
+            proptest::prop_assert_eq!(scan(piece), scan(bytes.len()));
+        }
+    }
+
     #[test]
     fn two_hundred_fields_pass_and_one_more_is_named() {
         let with = |count: usize| {

@@ -145,6 +145,15 @@ impl IdlePool {
         drop(closed);
     }
 
+    /// Closes the idle connections under a key: an attempt that asks for a fresh one has no use
+    /// for those that stand, and keeping both would add one with every such attempt.
+    pub(super) fn close(&self, key: &[u8]) {
+        let mut state = self.lock();
+        let closed = state.index.get(key).copied().map(|slot| state.remove(slot));
+        drop(state);
+        drop(closed);
+    }
+
     /// A read buffer that another connection has left.
     pub(super) fn buffer(&self) -> Vec<u8> {
         self.lock().buffers.pop().unwrap_or_default()
@@ -252,9 +261,9 @@ impl State {
         if due {
             self.warned = Some(now);
             log::warn!(
-                "a connection to {:?} is thrown away, since {per_host} idle ones are kept already; \
+                "a connection to {} is thrown away, since {per_host} idle ones are kept already; \
                  a higher pool_maxsize keeps more",
-                conn.stream.peer()
+                conn.stream.peer().map_or_else(|| "its host".to_owned(), |peer| peer.to_string())
             );
         }
     }
@@ -375,6 +384,21 @@ mod tests {
         let conn = bench.conn("b", Identity::DIRECT);
         pool.give_back(conn, start + MAX_IDLE);
         assert_eq!(bench.cutter.live_sockets(), 1);
+    }
+
+    #[test]
+    fn a_fresh_connection_takes_the_place_of_those_that_stand() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(8, 8);
+        let now = bench.clock.now();
+        for key in ["a", "a", "b"] {
+            let conn = bench.conn(key, Identity::DIRECT);
+            pool.give_back(conn, now);
+        }
+        pool.close(b"a");
+        assert!(pool.take(b"a", now).is_none());
+        assert_eq!(bench.cutter.live_sockets(), 1, "the other host keeps its connection");
+        pool.close(b"never heard of");
     }
 
     #[test]

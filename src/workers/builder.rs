@@ -198,7 +198,7 @@ impl WorkerPoolBuilder {
             on_abort,
             clock,
         } = self;
-        let session = session.for_runs();
+        let session = session.for_runs(workers);
         check_count("workers", workers, MOST_WORKERS)?;
         let permits = permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
         check_count("permits", permits, MOST_PERMITS)?;

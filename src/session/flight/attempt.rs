@@ -440,7 +440,10 @@ impl Running {
             history: std::mem::take(&mut self.hops),
             attempts: self.attempts.clone(),
             elapsed,
-            timings: Timings { total: elapsed, ..incoming.timings },
+            timings: Timings {
+                total: self.attempts.last().map_or(elapsed, |last| last.elapsed),
+                ..incoming.timings
+            },
             connection,
             proxy: route.shown.clone(),
         })

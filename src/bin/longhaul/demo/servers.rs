@@ -81,17 +81,21 @@ fn names(plain: SocketAddr, tls: SocketAddr) -> HashMap<String, SocketAddr> {
         .collect()
 }
 
-/// The size of a page, and whether it is gzipped.
-type BodyKey = (usize, bool);
-
 /// What both ports of the origin know.
 #[derive(Default)]
 struct Requests {
     /// How often each page was asked for.
     counts: Mutex<HashMap<u32, u32>>,
-    /// Bodies by size and coding. Making them anew for each request would be the hardest work of
+    /// Bodies. Making them anew for each request would be the hardest work of
     /// the demo, and on a busy machine a fine page would look like a silent one.
-    bodies: Mutex<HashMap<BodyKey, Arc<[u8]>>>,
+    bodies: Mutex<HashMap<Form, Arc<[u8]>>>,
+}
+
+/// What the bytes of a body depend on.
+#[derive(PartialEq, Eq, Hash)]
+struct Form {
+    bytes: usize,
+    gzip: bool,
 }
 
 impl Requests {
@@ -133,10 +137,11 @@ impl Requests {
     fn fine(&self, page: &Page) -> Reply {
         let body = {
             let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
-            let made = bodies.entry((page.bytes, page.gzip)).or_insert_with(|| {
-                let body = body(page.bytes);
-                if page.gzip { compressed(&body) } else { body }.into()
-            });
+            let made =
+                bodies.entry(Form { bytes: page.bytes, gzip: page.gzip }).or_insert_with(|| {
+                    let body = body(page.bytes);
+                    if page.gzip { compressed(&body) } else { body }.into()
+                });
             Arc::clone(made)
         };
         let reply = Reply::ok([]).header("Content-Type", "text/html; charset=utf-8");

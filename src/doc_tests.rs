@@ -1,0 +1,7 @@
+//! The Rust blocks of the documents, compiled and run as doc tests.
+
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+#[doc = include_str!("../docs/quickstart.md")]
+mod quickstart {}
