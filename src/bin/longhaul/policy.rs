@@ -20,6 +20,8 @@ pub(crate) struct Policy {
     pub(crate) timeouts: Timeouts,
     /// What both come to, without the deadline.
     pub(crate) worst: WorstCase,
+    /// Whether the deadline is that worst case, since none was asked for.
+    pub(crate) deadline_is_promise: bool,
 }
 
 impl Policy {
@@ -44,11 +46,8 @@ impl Policy {
                 .with_read(limit.0)
                 .map_err(|error| UsageError::at("--read-timeout", &error))?;
         }
-        // A longer Retry-After is honoured too (the URL is parked), but only within the deadline;
-        // what is promised is the policy with the longest one that was agreed to.
-        let assumed =
-            WorstCaseInput::new(&retry, &timeouts).retry_after_cap(retry.retry_after_ceiling());
-        let worst = WorstCase::compute(&assumed);
+        let worst = WorstCase::compute(&assumed(&retry, &timeouts));
+        let deadline_is_promise = deadline.is_none();
         let deadline = match deadline {
             Some(limit) => limit.0,
             None => promise(&worst),
@@ -56,8 +55,35 @@ impl Policy {
         let timeouts = timeouts
             .with_deadline(deadline)
             .map_err(|error| UsageError::at("--deadline", &error))?;
-        Ok(Self { retry, timeouts, worst })
+        Ok(Self { retry, timeouts, worst, deadline_is_promise })
     }
+
+    /// What the promise assumes; further assumptions can be added.
+    pub(crate) fn assumed(&self) -> WorstCaseInput {
+        assumed(&self.retry, &self.timeouts)
+    }
+}
+
+/// A longer Retry-After is honoured too (the URL is parked), but only within the deadline; what is
+/// promised is the policy with the longest one that was agreed to.
+fn assumed(retry: &Retry, timeouts: &Timeouts) -> WorstCaseInput {
+    WorstCaseInput::new(retry, timeouts).retry_after_cap(retry.retry_after_ceiling())
+}
+
+/// The retries of a policy in words.
+pub(crate) fn describe_retries(retry: &Retry) -> String {
+    format!(
+        "total {}, connect {}, read {}, status {}, redirect {}, other {}; methods {}; \
+         statuses {}",
+        retry.total_budget(),
+        retry.connect_budget(),
+        retry.read_budget(),
+        retry.status_budget(),
+        retry.redirect_budget(),
+        retry.other_budget(),
+        retry.methods(),
+        retry.statuses(),
+    )
 }
 
 /// The longest time of one URL under this policy; `None` where no bound exists.

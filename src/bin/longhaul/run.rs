@@ -56,8 +56,8 @@ fn begin(plan: &Plan) -> Result<Exit, Error> {
 /// The sessions of the workers.
 fn recipe(plan: &Plan) -> Result<SessionBuilder, Error> {
     let mut recipe = Session::builder()
-        .retry(plan.retry.clone())
-        .timeout(plan.timeouts)
+        .retry(plan.policy.retry.clone())
+        .timeout(plan.policy.timeouts)
         .verify(plan.verify.clone())
         .trust_env(plan.trust_env)
         .max_body_bytes(plan.max_body);
@@ -122,7 +122,7 @@ fn counted(found: &batch::Plan) -> Counted {
 fn report(plan: &Plan, recipe: &SessionBuilder, outcome: Outcome) -> Result<Exit, Error> {
     let exit = Exit(outcome.exit_code());
     let mut summary = outcome.summary;
-    if let Some(deadline) = plan.timeouts.deadline() {
+    if let Some(deadline) = plan.policy.timeouts.deadline() {
         summary.promised_ms = Some(milliseconds(deadline));
     }
     if plan.talks {
