@@ -30,13 +30,16 @@ pub struct WorstCaseInput {
     pub(super) retry_after_cap: Duration,
     pub(super) max_body: Option<u64>,
     pub(super) lowest_rate: Option<u64>,
+    pub(super) proxied: bool,
+    pub(super) urllib3: bool,
 }
 
 impl WorstCaseInput {
     /// This library's engine: one connect clock for all addresses and handshakes, an unwanted
-    /// response drained for at most 100 ms, up to 30 redirects followed; the method is one that
-    /// the policy retries if there is any, a forced status is possible if the forcelist is not
-    /// empty; nothing is known about bodies.
+    /// response drained for at most 100 ms while its wait runs already, up to 30 redirects
+    /// followed at once; the method is one that the policy retries if there is any, a forced
+    /// status is possible if the forcelist is not empty; no proxy, and nothing is known about
+    /// bodies.
     pub fn new(retry: &Retry, timeouts: &Timeouts) -> Self {
         Self {
             retry: retry.clone(),
@@ -51,6 +54,8 @@ impl WorstCaseInput {
             retry_after_cap: retry.longest_retry_after(),
             max_body: None,
             lowest_rate: None,
+            proxied: false,
+            urllib3: false,
         }
     }
 
@@ -113,6 +118,24 @@ impl WorstCaseInput {
     /// The lowest rate at which a body arrives, its silences included, in bytes per second.
     pub fn lowest_rate(mut self, bytes_per_second: u64) -> Self {
         self.lowest_rate = Some(bytes_per_second);
+        self
+    }
+
+    /// Whether a proxy stands in between: it may refuse with a Retry-After of its own.
+    pub fn proxied(mut self, proxied: bool) -> Self {
+        self.proxied = proxied;
+        self
+    }
+
+    /// Describes the engine of urllib3 where it takes its time otherwise than this one:
+    ///
+    /// - A response is drained first and waited for then, and one that is raised as used up is
+    ///   drained too. This engine drains while the wait runs, and reads what it raises as it reads
+    ///   any last response.
+    /// - A redirect waits for its Retry-After. This engine follows at once, as requests does.
+    /// - Some failures count as `other`. Of this engine's none does.
+    pub fn urllib3_engine(mut self, urllib3: bool) -> Self {
+        self.urllib3 = urllib3;
         self
     }
 

@@ -60,11 +60,13 @@ impl fmt::Display for Bound {
 pub enum WorstOutcome {
     /// No connection within the connect timeout.
     Connect,
+    /// A refusal by the proxy, with a Retry-After.
+    ConnectRetryAfter,
     /// Silence, or a broken connection, after the request went out.
     Read,
     /// A status of the forcelist.
     Status,
-    /// A status with a Retry-After.
+    /// A status with a Retry-After; one of zero where the own wait is the longer.
     StatusRetryAfter,
     /// Any other failure.
     Other,
@@ -82,7 +84,7 @@ pub enum WorstOutcome {
 pub struct WorstStep {
     /// What each of them ends with.
     pub outcome: WorstOutcome,
-    /// How long each takes.
+    /// How long each takes, with what draining it takes beyond the wait.
     pub cost: Duration,
     /// The wait that follows each.
     pub wait: Duration,
