@@ -136,6 +136,8 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
     if let Some(url) = exit_check {
         check_exit_url(url, &proxies)?;
     }
+    let policy = Policy::resolve(policy, !matches!(proxies, Proxies::Direct))?;
+
     Ok(Plan {
         inputs,
         output,
@@ -149,7 +151,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         proxies,
         exit_check: exit_check.clone(),
         trust_env,
-        policy: Policy::resolve(policy)?,
+        policy,
         headers: headers.clone(),
         max_body: *max_body,
         verify: verify(cacert.as_deref(), *insecure, world)?,

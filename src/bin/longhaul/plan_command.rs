@@ -10,7 +10,7 @@ mod json;
 mod table;
 mod timeline;
 
-pub(crate) use forecast::Forecast;
+pub(crate) use forecast::{Facts, Forecast};
 
 use crate::args::PlanArgs;
 use crate::exit::Exit;

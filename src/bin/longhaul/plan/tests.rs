@@ -236,6 +236,10 @@ fn the_deadline_is_the_promise_unless_it_is_taken_away() {
     }
     assert_eq!(plan("http://a/ --deadline none").policy.timeouts.deadline(), None);
     assert_eq!(plan("http://a/ --deadline 90").policy.timeouts.deadline(), Some(secs(90.0)));
+    // A proxy may refuse with a Retry-After as well, and go on refusing.
+    let deadline = |line| plan(line).policy.timeouts.deadline();
+    assert_eq!(deadline("http://a/"), Some(secs(334.8)));
+    assert_eq!(deadline("http://a/ -x a:1"), Some(secs(365.0)));
     // Without a read timeout there is no worst case, and none is invented.
     assert_eq!(plan("http://a/ --read-timeout none").policy.timeouts.deadline(), None);
 }
@@ -250,8 +254,8 @@ fn the_plan_in_words() {
         "24, at most 5 requests per second together, at most 4 to one host at a time",
         "2, another one for every request",
         "total 4, connect 3, read 2, status 3, redirect none, other none",
-        "at most 334.8 s, enforced",
-        "formula 2 min 39 s, exact 2 min 39 s, with Retry-After 334.8 s",
+        "at most 6 min 5 s, enforced",
+        "formula 2 min 39 s, exact 2 min 39 s, with Retry-After 6 min 5 s",
         "in new.jsonl",
     ] {
         assert!(words.contains(part), "{words} lacks {part}");

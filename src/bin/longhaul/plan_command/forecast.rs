@@ -4,6 +4,7 @@ use crate::args::{CeilingArgs, PlanArgs};
 use crate::policy::Policy;
 use crate::usage::UsageError;
 use longhaul::policy::{Backoff, Bound, WorstCase, WorstStep, format_duration};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// All that is told.
@@ -37,8 +38,6 @@ pub(crate) struct Facts {
     pub(crate) max_body: Option<u64>,
     /// Bytes per second.
     pub(crate) lowest_rate: Option<u64>,
-    /// Whether a proxy stands in between.
-    pub(crate) proxied: bool,
 }
 
 impl Forecast {
@@ -48,8 +47,8 @@ impl Forecast {
     /// A contradiction between the flags.
     pub(crate) fn of(args: &PlanArgs) -> Result<Self, UsageError> {
         let PlanArgs { policy, ceiling: CeilingArgs { max_body }, lowest_rate, proxied, .. } = args;
-        let facts = Facts { max_body: *max_body, lowest_rate: *lowest_rate, proxied: *proxied };
-        Ok(Self::about(Policy::resolve(policy)?, facts))
+        let facts = Facts { max_body: *max_body, lowest_rate: *lowest_rate };
+        Ok(Self::about(Policy::resolve(policy, *proxied)?, facts))
     }
 
     /// What a policy comes to.
@@ -81,7 +80,7 @@ fn figures(policy: &Policy, facts: Facts, worst: &WorstCase, parked: Option<Boun
     let asked = format_duration(retry.retry_after_ceiling());
     let mut figures = vec![
         figure("formula", "formula", worst.formula(), formula(policy)),
-        figure("exact", "exact", worst.exact(), "over all that the budgets permit".to_owned()),
+        figure("exact", "exact", worst.exact(), exact(policy, worst)),
         figure("connect_only", "no connection, each time", worst.connect_only(), String::new()),
         figure("read_only", "silence, each time", worst.read_only(), String::new()),
         figure("status_only", "a bad status, each time", worst.status_only(), String::new()),
@@ -129,9 +128,41 @@ fn formula(policy: &Policy) -> String {
     format!("({total} + 1) · ({connect} + {read}){plus}{waits}")
 }
 
+/// How the exact maximum comes to differ from the formula.
+fn exact(policy: &Policy, worst: &WorstCase) -> String {
+    let mut drains: BTreeMap<Duration, u64> = BTreeMap::new();
+    for step in worst.sequence() {
+        if let Some(drain) = drain(policy, step) {
+            *drains.entry(drain).or_default() += step.times;
+        }
+    }
+    let parts: Vec<String> = drains
+        .into_iter()
+        .map(|(drain, times)| {
+            let plural = if times == 1 { "" } else { "s" };
+            format!("{times} drain{plural} of {} s", seconds(drain))
+        })
+        .collect();
+    let mut note = "over all that the budgets permit".to_owned();
+    if !parts.is_empty() {
+        note = format!("{note}, with {}", parts.join(", "));
+    }
+    note
+}
+
+/// What a step takes beyond its timeouts: reading what nobody wants, so that the connection can be
+/// kept. `None` where it takes nothing, as beside a longer wait.
+pub(crate) fn drain(policy: &Policy, step: &WorstStep) -> Option<Duration> {
+    let answered = policy.timeouts.connect()?.saturating_add(policy.timeouts.read()?);
+    step.cost.checked_sub(answered).filter(|drain| !drain.is_zero())
+}
+
 /// The sum of the waits, as far as they can be written out.
 fn waits(backoff: &Backoff, retries: u32) -> String {
     const MOST: u32 = 6;
+    if backoff.longest(retries).is_zero() {
+        return String::new();
+    }
     let waits = (1..=retries.min(MOST)).map(|retry| seconds(backoff.longest(retry)));
     let mut waits: Vec<String> = waits.collect();
     if retries > MOST {

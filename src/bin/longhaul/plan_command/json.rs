@@ -1,7 +1,7 @@
 //! The forecast as one object; `docs/cli.md` documents it.
 
 use super::forecast::{Figure, Forecast};
-use longhaul::policy::{Bound, Budget, LongWait, WorstOutcome};
+use longhaul::policy::{Bound, Budget, LongWait};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -69,27 +69,13 @@ fn sequence(forecast: &Forecast) -> Vec<Value> {
         .iter()
         .map(|step| {
             json!({
-                "outcome": outcome(step.outcome),
+                "outcome": step.outcome.name(),
                 "times": step.times,
                 "takes_s": seconds(Some(step.cost)),
                 "wait_s": seconds(Some(step.wait)),
             })
         })
         .collect()
-}
-
-fn outcome(outcome: WorstOutcome) -> &'static str {
-    match outcome {
-        WorstOutcome::Connect => "connect",
-        WorstOutcome::Read => "read",
-        WorstOutcome::Status => "status",
-        WorstOutcome::StatusRetryAfter => "status_retry_after",
-        WorstOutcome::Other => "other",
-        WorstOutcome::Redirect => "redirect",
-        WorstOutcome::RedirectRetryAfter => "redirect_retry_after",
-        WorstOutcome::Final => "final",
-        _ => "unknown",
-    }
 }
 
 fn seconds(time: Option<Duration>) -> Option<f64> {

@@ -1,11 +1,10 @@
 //! The forecast as tables.
 
-use super::forecast::{Forecast, seconds};
+use super::forecast::{Forecast, drain, seconds};
 use crate::policy::describe_retries;
 use crate::tables::{align_numbers, table};
 use comfy_table::{ContentArrangement, Table};
 use longhaul::policy::{Bound, LongWait, WorstOutcome, format_duration};
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// From here on a duration is told in minutes as well.
@@ -16,21 +15,17 @@ const MOST_ROWS: usize = 60;
 
 /// All tables, for lines of this width.
 pub(super) fn render(forecast: &Forecast, width: usize) -> String {
-    let mut text = String::from("longhaul: the policy\n");
-    for (name, value) in policy(forecast) {
-        let _ = writeln!(text, "  {name:8} {value}");
-    }
-    let tables = [Some(figures(forecast)), sequence(forecast)];
-    for mut table in tables.into_iter().flatten() {
-        let width = u16::try_from(width).unwrap_or(u16::MAX);
+    let tables = [Some(policy(forecast)), Some(figures(forecast)), sequence(forecast)];
+    let width = u16::try_from(width).unwrap_or(u16::MAX);
+    let rendered = tables.into_iter().flatten().map(|mut table| {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-        let _ = write!(text, "\n{}\n", table.trim_fmt());
-    }
-    text.truncate(text.trim_end().len());
-    text
+        table.trim_fmt()
+    });
+    rendered.collect::<Vec<_>>().join("\n\n")
 }
 
-fn policy(forecast: &Forecast) -> [(&'static str, String); 3] {
+fn policy(forecast: &Forecast) -> Table {
+    let mut table = table(&["the policy", ""]);
     let (retry, timeouts) = (&forecast.policy.retry, &forecast.policy.timeouts);
     let limit = |limit: Option<Duration>| limit.map_or("none".to_owned(), format_duration);
     let origin = match (forecast.policy.deadline_is_promise, timeouts.deadline()) {
@@ -43,29 +38,24 @@ fn policy(forecast: &Forecast) -> [(&'static str, String); 3] {
         LongWait::Park(most) => format!("a longer one is parked up to {}", format_duration(most)),
         LongWait::Fail => "a longer one ends the URL".to_owned(),
     };
-    [
-        (
-            "timeouts",
-            format!(
-                "connect {}, read {}, deadline {}{origin}",
-                limit(timeouts.connect()),
-                limit(timeouts.read()),
-                limit(timeouts.deadline()),
-            ),
-        ),
-        ("retries", describe_retries(retry)),
-        (
-            "waits",
-            format!("Retry-After {}, {longer}", format_duration(retry.retry_after_ceiling())),
-        ),
-    ]
+    let deadlines = format!(
+        "connect {}, read {}, deadline {}{origin}",
+        limit(timeouts.connect()),
+        limit(timeouts.read()),
+        limit(timeouts.deadline()),
+    );
+    let asked = format!("{}, {longer}", format_duration(retry.retry_after_ceiling()));
+    table.add_row(["timeouts", &deadlines]);
+    table.add_row(["retries", &describe_retries(retry)]);
+    table.add_row(["Retry-After", &asked]);
+    table
 }
 
 fn figures(forecast: &Forecast) -> Table {
     let mut table = table(&["one URL takes at most", "", "", ""]);
     for figure in &forecast.figures {
         let (seconds, long, note) = match &figure.bound {
-            Bound::At(time) => (shown(*time), in_minutes(*time), figure.note.clone()),
+            Bound::At(time) => (shown(*time), for_people(*time), figure.note.clone()),
             Bound::Unbounded { because } => {
                 let remedy = match figure.key {
                     "to_last_byte" => format!("; {}", figure.note),
@@ -78,7 +68,7 @@ fn figures(forecast: &Forecast) -> Table {
     }
     let (enforced, long, note) = match forecast.policy.timeouts.deadline() {
         Some(deadline) => {
-            (shown(deadline), in_minutes(deadline), "the deadline, whatever happens".to_owned())
+            (shown(deadline), for_people(deadline), "the deadline, whatever happens".to_owned())
         }
         None => ("nothing".to_owned(), String::new(), "there is no deadline".to_owned()),
     };
@@ -97,7 +87,10 @@ fn sequence(forecast: &Forecast) -> Option<Table> {
         let wait = if step.wait.is_zero() { String::new() } else { shown(step.wait) };
         table.add_row([
             number,
-            happens(step.outcome).to_owned(),
+            match drain(&forecast.policy, step) {
+                Some(drain) => format!("{}, drained for {}", happens(step.outcome), shown(drain)),
+                None => happens(step.outcome).to_owned(),
+            },
             shown(step.cost),
             wait,
             shown(so_far),
@@ -112,6 +105,7 @@ fn sequence(forecast: &Forecast) -> Option<Table> {
 fn happens(outcome: WorstOutcome) -> &'static str {
     match outcome {
         WorstOutcome::Connect => "no connection until the connect timeout",
+        WorstOutcome::ConnectRetryAfter => "a proxy that refuses with Retry-After",
         WorstOutcome::Read => "silence until the read timeout",
         WorstOutcome::Status => "a status of the list, as late as possible",
         WorstOutcome::StatusRetryAfter => "a status with Retry-After, as late as possible",
@@ -130,10 +124,8 @@ fn shown(time: Duration) -> String {
     }
 }
 
-fn in_minutes(time: Duration) -> String {
-    match time {
-        Duration::MAX => String::new(),
-        _ if time < MINUTE => String::new(),
-        _ => format_duration(time),
-    }
+/// The same for people, where that says more.
+fn for_people(time: Duration) -> String {
+    let long = format_duration(time);
+    if time < MINUTE || long == shown(time) { String::new() } else { long }
 }

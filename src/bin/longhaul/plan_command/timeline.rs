@@ -26,7 +26,8 @@ pub(super) fn draw(worst: &WorstCase, deadline: Option<Duration>, width: usize) 
     let Some(end) = bars.last().map(|bar| bar.ends).filter(|end| !end.is_zero()) else {
         return "There is no worst sequence to draw: it has no bound.".to_owned();
     };
-    let margin = bars.iter().map(|bar| bar.label.len()).max().unwrap_or_default().max(4) + 2;
+    let margin =
+        bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or_default().max(4) + 2;
     let columns = width.saturating_sub(margin).max(LEAST_BARS_WIDTH);
     let at = |time: Duration| column(time, end, columns);
 
