@@ -79,10 +79,6 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
 
-    /// Requests in flight to one host at most. Default: no limit but the workers.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroUsize>, help_heading = "Pace")]
-    pub(crate) per_host: Option<NonZeroUsize>,
-
     /// A proxy, such as http://user:pass@host:port, socks5h://host:port or host:port:user:pass;
     /// may be given several times. Default: those of the environment, else none.
     #[arg(short = 'x', long = "proxy", value_name = "PROXY", help_heading = "Proxies")]

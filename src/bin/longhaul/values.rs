@@ -6,7 +6,7 @@
 //! `429,500-504` alike; what is here belongs to the command alone.
 
 use http::{HeaderName, HeaderValue};
-use longhaul::policy::parse_duration;
+use longhaul::policy::{Latency, Share, parse_duration};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::str::FromStr;
 use std::time::Duration;
@@ -48,15 +48,6 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How long pages take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Latency {
-    /// All alike.
-    Each(Duration),
-    /// The 50th, 95th and 99th percentile.
-    Percentiles([Duration; 3]),
-}
-
 /// A latency: `0.8`, or three percentiles `0.5,2,9` that do not fall.
 pub(crate) fn latency(text: &str) -> Result<Latency, String> {
     let wrong = || {
@@ -67,26 +58,15 @@ pub(crate) fn latency(text: &str) -> Result<Latency, String> {
     };
     let times: Result<Vec<Duration>, String> = text.split(',').map(span).collect();
     match times.map_err(|_| wrong())?[..] {
-        [each] => Ok(Latency::Each(each)),
-        [p50, p95, p99] if p50 <= p95 && p95 <= p99 => Ok(Latency::Percentiles([p50, p95, p99])),
+        [each] => Latency::fixed(each).map_err(|_| wrong()),
+        [p50, p95, p99] => Latency::quantiles(p50, p95, p99).map_err(|_| wrong()),
         _ => Err(wrong()),
     }
 }
 
 /// A share of a whole: `0.02`, `2%`.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Share(pub(crate) f64);
-
-/// A share from 0 to 1, or in per cent.
 pub(crate) fn share(text: &str) -> Result<Share, String> {
-    let wrong = || format!("'{text}' is not a share; give 0 to 1 such as 0.02, or 2%");
-    let trimmed = text.trim();
-    let (number, whole) = match trimmed.strip_suffix('%') {
-        Some(number) => (number.trim_end(), 100.0),
-        None => (trimmed, 1.0),
-    };
-    let share = number.parse::<f64>().map_err(|_| wrong())? / whole;
-    if (0.0..=1.0).contains(&share) { Ok(Share(share)) } else { Err(wrong()) }
+    text.parse().map_err(|_| format!("'{text}' is not a share; give 0 to 1 such as 0.02, or 2%"))
 }
 
 /// A bandwidth in bits per second: `100M`, `1G`, `8000`; the units are powers of 1000, as lines are
@@ -272,24 +252,10 @@ mod tests {
 
     #[test]
     fn shares_latencies_and_bandwidths() {
-        for (text, wanted) in [
-            ("0", Some(0.0)),
-            ("0.02", Some(0.02)),
-            ("2%", Some(0.02)),
-            ("2 %", Some(0.02)),
-            ("1", Some(1.0)),
-            ("100%", Some(1.0)),
-            ("2", None),
-            ("-0.1", None),
-            ("101%", None),
-            ("NaN", None),
-            ("%", None),
-            ("few", None),
-        ] {
-            assert_eq!(share(text).ok().map(|share| share.0), wanted, "{text}");
-        }
-        assert_eq!(latency("0.8"), Ok(Latency::Each(secs(0.8))));
-        let three = Latency::Percentiles([secs(0.5), secs(2.0), secs(9.0)]);
+        assert_eq!(share("2%"), Ok(Share::new(0.02).unwrap()));
+        assert!(share("2").is_err());
+        assert_eq!(latency("0.8"), Ok(Latency::fixed(secs(0.8)).unwrap()));
+        let three = Latency::quantiles(secs(0.5), secs(2.0), secs(9.0)).unwrap();
         assert_eq!(latency("500ms,2,9s"), Ok(three));
         for wrong in ["", "0", "none", "1,2", "1,2,3,4", "3,2,1", "1,,3", "soon"] {
             assert!(latency(wrong).is_err(), "{wrong}");

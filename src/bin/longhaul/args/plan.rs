@@ -1,9 +1,10 @@
 //! The flags of `longhaul plan` that describe the run around one URL.
 
 use super::shared::{CeilingArgs, PaceArgs, PolicyArgs};
-use crate::values::{self, Latency, Share};
+use crate::values;
 use clap::Args;
-use std::num::{NonZeroU32, NonZeroU64};
+use longhaul::policy::{Latency, Share};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// `longhaul plan`.
@@ -33,22 +34,27 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU64>, help_heading = "The run")]
     pub(crate) urls: Option<NonZeroU64>,
 
-    /// How long the run may take: tells the workers it needs. Default: as long as it takes.
+    /// Pages that each URL leads to one after another, itself included. Default: 1.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU64>, help_heading = "The run")]
+    pub(crate) depth: Option<NonZeroU64>,
+
+    /// Hosts that the URLs are spread over, evenly. Default: 1.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU64>, help_heading = "The run")]
+    pub(crate) hosts: Option<NonZeroU64>,
+
+    /// How long the run may take, such as 8h: tells the workers it needs. Default: as long as it
+    /// takes.
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::span, help_heading = "The run")]
     pub(crate) within: Option<Duration>,
 
-    /// Pages that each URL leads to, itself included. Default: 1.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU32>, help_heading = "The run")]
-    pub(crate) depth: Option<NonZeroU32>,
+    /// How long a page takes: one time such as 0.8, or the 50th, 95th and 99th percentile such as
+    /// 0.5,2,9. Default: not known, so that only the failures are counted.
+    #[arg(long, value_name = "S[,S,S]", allow_negative_numbers = true, value_parser = values::latency, help_heading = "The run")]
+    pub(crate) latency: Option<Latency>,
 
     /// Share of the URLs that fail in the slowest way there is, such as 0.02 or 2%. Default: 0.
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = values::share, help_heading = "The run")]
     pub(crate) failure_rate: Option<Share>,
-
-    /// How long a page takes: one duration, or the 50th, 95th and 99th percentile, such as 0.8 or
-    /// 0.5,2,9. Default: 1.
-    #[arg(long, value_name = "S[,S,S]", allow_negative_numbers = true, value_parser = values::latency, help_heading = "The run")]
-    pub(crate) latency: Option<Latency>,
 
     /// What a page weighs on the wire, such as 300K. Default: not counted.
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = values::size, help_heading = "The run")]
@@ -60,12 +66,12 @@ pub(crate) struct PlanArgs {
 
     /// Parallel connections of a proxy package; may be given several times, and the largest counts.
     /// Default: no ceiling.
-    #[arg(long = "package", value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU32>, help_heading = "The run")]
-    pub(crate) packages: Vec<NonZeroU32>,
+    #[arg(long = "package", value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU64>, help_heading = "The run")]
+    pub(crate) packages: Vec<NonZeroU64>,
 
-    /// Bound addresses that a package is shared between, each of which takes its part. Default: 1.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU32>, help_heading = "The run")]
-    pub(crate) bindings: Option<NonZeroU32>,
+    /// Addresses that are bound to each package and share its connections. Default: 1.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU64>, help_heading = "The run")]
+    pub(crate) bindings: Option<NonZeroU64>,
 
     /// Draw the worst sequence, one bar per attempt. Default: off.
     #[arg(long, help_heading = "Output")]

@@ -17,6 +17,10 @@ pub(crate) struct PaceArgs {
     /// limit.
     #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Pace")]
     pub(crate) rate: Option<Rate>,
+
+    /// Requests in flight to one host at most. Default: no limit but the workers.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroUsize>, help_heading = "Pace")]
+    pub(crate) per_host: Option<NonZeroUsize>,
 }
 
 impl PaceArgs {
