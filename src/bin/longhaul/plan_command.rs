@@ -5,6 +5,7 @@
 //! tables for people ([`table`]), as a drawing ([`timeline`]), or as an object for programs
 //! ([`json`]). All three read the same forecast, so they cannot disagree.
 
+mod capacity;
 mod forecast;
 mod json;
 mod table;

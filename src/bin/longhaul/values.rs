@@ -82,7 +82,7 @@ pub(crate) fn bandwidth(text: &str) -> Result<u64, String> {
     };
     let number: f64 = number.unwrap_or_default().trim_end().parse().map_err(|_| wrong())?;
     let bits = number * factor;
-    if !(1.0..9e15).contains(&bits) {
+    if !(8.0..9e15).contains(&bits) {
         return Err(wrong());
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
@@ -266,6 +266,7 @@ mod tests {
             ("2.5 g", Some(2_500_000_000)),
             ("64k", Some(64_000)),
             ("0", None),
+            ("7", None),
             ("M", None),
             ("-1M", None),
             ("NaN", None),

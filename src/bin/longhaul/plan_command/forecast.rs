@@ -1,5 +1,6 @@
 //! Which figures are told, in which order, under which names.
 
+use super::capacity::{self, Ceiling, Run};
 use crate::args::{CeilingArgs, PlanArgs};
 use crate::policy::Policy;
 use crate::usage::UsageError;
@@ -16,6 +17,10 @@ pub(crate) struct Forecast {
     pub(crate) worst: WorstCase,
     /// One URL.
     pub(crate) figures: Vec<Figure>,
+    /// Many URLs.
+    pub(crate) run: Option<Run>,
+    /// Parallel connections, and who limits them.
+    pub(crate) ceiling: Option<Ceiling>,
 }
 
 /// One answer about one URL.
@@ -48,7 +53,9 @@ impl Forecast {
     pub(crate) fn of(args: &PlanArgs) -> Result<Self, UsageError> {
         let PlanArgs { policy, ceiling: CeilingArgs { max_body }, lowest_rate, proxied, .. } = args;
         let facts = Facts { max_body: *max_body, lowest_rate: *lowest_rate };
-        Ok(Self::about(Policy::resolve(policy, *proxied)?, facts))
+        let mut forecast = Self::about(Policy::resolve(policy, *proxied)?, facts);
+        (forecast.run, forecast.ceiling) = capacity::resolve(args, &forecast.worst)?;
+        Ok(forecast)
     }
 
     /// What a policy comes to.
@@ -65,7 +72,7 @@ impl Forecast {
         let parked = (longest > policy.retry.retry_after_ceiling())
             .then(|| WorstCase::compute(&input.retry_after_cap(longest)).with_retry_after());
         let figures = figures(&policy, facts, &worst, parked);
-        Self { policy, worst, figures }
+        Self { policy, worst, figures, run: None, ceiling: None }
     }
 
     /// The attempts of the worst sequence.

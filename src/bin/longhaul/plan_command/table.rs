@@ -15,7 +15,8 @@ const MOST_ROWS: usize = 60;
 
 /// All tables, for lines of this width.
 pub(super) fn render(forecast: &Forecast, width: usize) -> String {
-    let tables = [Some(policy(forecast)), Some(figures(forecast)), sequence(forecast)];
+    let tables =
+        [Some(policy(forecast)), Some(figures(forecast)), sequence(forecast), run(forecast)];
     let width = u16::try_from(width).unwrap_or(u16::MAX);
     let rendered = tables.into_iter().flatten().map(|mut table| {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
@@ -99,6 +100,45 @@ fn sequence(forecast: &Forecast) -> Option<Table> {
     }
     align_numbers(&mut table, 2..5);
     (!forecast.sequence().is_empty()).then_some(table)
+}
+
+fn run(forecast: &Forecast) -> Option<Table> {
+    let mut table = table(&["the run", "", "", ""]);
+    let mut row = |name: &str, value: String, long: String, note: String| {
+        table.add_row([name.to_owned(), value, long, note]);
+    };
+    if let Some(run) = &forecast.run {
+        let (estimate, bill) = (&run.estimate, run.estimate.failures());
+        let depth = match run.depth {
+            1 => String::new(),
+            depth => format!("{depth} pages for each URL, one after another"),
+        };
+        row("pages", pages(forecast), String::new(), depth);
+        row("workers", estimate.workers().to_string(), String::new(), String::new());
+        if bill.urls() > 0.0 {
+            let each = bill.each();
+            let each = format!(
+                "{} each: {} in {} attempts, {} of waits",
+                shown(each.total()),
+                shown(each.attempting()),
+                each.attempts(),
+                shown(each.waiting())
+            );
+            let mut time = |name: &str, time: Duration, note: &str| {
+                row(name, shown(time), for_people(time), note.to_owned());
+            };
+            time("failures hold workers", bill.worker_time(), "all together");
+            time("that prolongs the run by", bill.run_time(), "shared among the workers");
+            let held = estimate.failures_if_waits_hold().run_time();
+            time("in threads that sleep", held, "if the waits held workers, as around requests");
+            row("failures", format!("{:.0}", bill.urls()), String::new(), each);
+            if let Some(share) = bill.share() {
+                let share = format!("{:.1} %", share * 100.0);
+                row("their share", share, String::new(), "of all the work".to_owned());
+            }
+        }
+    }
+    None
 }
 
 /// What an attempt ends with, in words.
