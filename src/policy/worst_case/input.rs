@@ -1,7 +1,7 @@
 //! What the worst case depends on beside the policy.
 
 use super::Bound;
-use super::solve::{backoff_runs, duration, times};
+use super::solve::{all_waits, duration, times};
 use crate::policy::{Retry, Timeouts};
 use std::time::Duration;
 
@@ -149,9 +149,7 @@ impl WorstCaseInput {
             return unbounded("`total` has no limit");
         };
         let attempt = connect.as_nanos() + read.as_nanos();
-        let waits = backoff_runs(self.retry.backoff_shape(), total.into())
-            .iter()
-            .fold(0_u128, |sum, run| sum.saturating_add(times(run.wait, run.count)));
+        let waits = all_waits(self.retry.backoff_shape(), total.into());
         let attempts = times(attempt, u64::from(total) + 1);
         Bound::At(duration(attempts.saturating_add(waits)))
     }

@@ -19,6 +19,7 @@ pub use input::WorstCaseInput;
 
 use super::{Retry, Timeouts, format_duration};
 use solve::{Assume, Kind, solve};
+pub(super) use solve::{all_waits, duration};
 use std::fmt;
 use std::time::Duration;
 

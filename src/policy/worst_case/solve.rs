@@ -79,6 +79,13 @@ pub(super) fn backoff_runs(backoff: &Backoff, retries: u64) -> Vec<Run> {
     runs
 }
 
+/// The waits before `retries` retries together, in nanoseconds.
+pub(in crate::policy) fn all_waits(backoff: &Backoff, retries: u64) -> u128 {
+    backoff_runs(backoff, retries)
+        .iter()
+        .fold(0, |sum, run| sum.saturating_add(times(run.wait, run.count)))
+}
+
 /// What is left of the runs behind the first `count` of their values.
 fn after(count: u64, runs: Vec<Run>) -> impl Iterator<Item = Run> {
     let mut left = count;
@@ -494,7 +501,7 @@ pub(super) fn times(nanos: u128, count: u64) -> u128 {
     nanos.saturating_mul(count.into())
 }
 
-pub(super) fn duration(nanos: u128) -> Duration {
+pub(in crate::policy) fn duration(nanos: u128) -> Duration {
     let seconds = u64::try_from(nanos / 1_000_000_000);
     let rest = u32::try_from(nanos % 1_000_000_000).unwrap_or(0);
     seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, rest))
