@@ -8,6 +8,7 @@
 
 use super::flight::{Flight, Step};
 use super::identity::Jars;
+use super::lessons::Lessons;
 use super::router::{SharedCooldown, lock};
 use super::{CookieJar, Proxies, RequestBuilder, environment};
 use crate::error::{Error, ErrorKind};
@@ -44,11 +45,13 @@ pub struct SessionBuilder {
     pub(super) cooldown: Option<SharedCooldown>,
     pub(super) env: Option<Arc<EnvProxies>>,
     pub(super) clock: Arc<dyn Clock>,
+    /// Where what is learnt is kept back; of a simulation only.
+    pub(super) lessons: Option<Arc<Lessons>>,
     engine: EngineConfig,
     make_transport: Option<Arc<MakeTransport>>,
     cookies: CookieJar,
     seed: Option<u64>,
-    streams: Arc<AtomicU64>,
+    pub(super) streams: Arc<AtomicU64>,
     /// Whether a retry policy was chosen; a run has another default than a session.
     retry_chosen: bool,
     /// Whether `pool_connections` was chosen; likewise.
@@ -72,6 +75,7 @@ impl Default for SessionBuilder {
             cooldown: None,
             env: None,
             clock: Arc::new(SystemClock),
+            lessons: None,
             engine: EngineConfig::default(),
             make_transport: None,
             cookies: CookieJar::default(),

@@ -6,6 +6,7 @@
 //! no verdict, so neither a panic nor a lost flight keeps a proxy occupied.
 
 use super::SessionBuilder;
+use super::lessons::{Lesson, Lessons};
 use crate::error::{Error, ErrorKind};
 use crate::message::Overrides;
 use crate::policy::Cooldown;
@@ -38,6 +39,7 @@ struct Held {
     host: String,
     item: u64,
     clock: Arc<dyn Clock>,
+    lessons: Option<Arc<Lessons>>,
 }
 
 impl Lease {
@@ -52,9 +54,12 @@ impl Lease {
     }
 
     fn give_back(&mut self, verdict: Verdict, rng: &mut Rng) {
-        if let Some(held) = self.0.take() {
-            let now = held.clock.now();
-            lock(&held.pool).report(held.member, verdict, &held.host, held.item, now, rng);
+        let Some(held) = self.0.take() else { return };
+        let now = held.clock.now();
+        let Held { pool, member, host, item, lessons, .. } = held;
+        match ahead(lessons.as_ref(), now) {
+            Some(lessons) => lessons.keep(Lesson::of_proxy(now, member, verdict, host, item)),
+            None => lock(&pool).report(member, verdict, &host, item, now, rng),
         }
     }
 }
@@ -137,6 +142,7 @@ impl SessionBuilder {
                         host: host.to_owned(),
                         item: ask.item,
                         clock: Arc::clone(&self.clock),
+                        lessons: self.lessons.clone(),
                     }));
                     let Some(until) = self.cools_until(host, route.identity, ask.now, rng) else {
                         return Way::Go(route, lease);
@@ -206,10 +212,17 @@ impl SessionBuilder {
         wait: std::time::Duration,
         now: Instant,
     ) {
-        if let Some(cooldown) = &self.cooldown {
-            lock(cooldown).note(host, identity.value(), status, wait, now);
+        let Some(cooldown) = &self.cooldown else { return };
+        match ahead(self.lessons.as_ref(), now) {
+            Some(lessons) => lessons.keep(Lesson::of_answer(now, host, identity, status, wait)),
+            None => lock(cooldown).note(host, identity.value(), status, wait, now),
         }
     }
+}
+
+/// Where that is to be kept which is learnt at a time that has not come yet.
+fn ahead(lessons: Option<&Arc<Lessons>>, now: Instant) -> Option<&Arc<Lessons>> {
+    lessons.filter(|lessons| lessons.is_ahead(now))
 }
 
 /// One for all sessions of a recipe.

@@ -7,6 +7,7 @@
 mod args;
 mod demo;
 mod exit;
+mod open_files;
 mod output;
 mod plan;
 mod plan_command;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 use usage::UsageError;
 
 fn main() -> ExitCode {
+    open_files::allow_all();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
