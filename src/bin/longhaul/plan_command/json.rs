@@ -23,6 +23,7 @@ pub(super) fn object(forecast: &Forecast) -> Value {
             "connections": connections,
             "by": by.name(),
         })),
+        "simulation": forecast.night,
     })
 }
 
