@@ -330,15 +330,24 @@ fn a_run_tells_its_own_plan_and_sends_nothing() {
     // The mistakes of a run are found as well.
     let output = longhaul(folder.path(), &["run", "-i", "gone.txt", "--plan-only"]);
     assert_eq!(output.status.code(), Some(2));
-    // What is recorded is left out, and the results are as they were.
-    let record = format!("{{\"id\":\"x\",\"url\":\"{here}c\"}}\n");
-    fs::write(folder.path().join("old.jsonl"), &record).unwrap();
-    let output = longhaul(
-        folder.path(),
-        &["run", "-i", "urls.txt", "-o", "old.jsonl", "--resume", "--plan-only"],
-    );
-    let _ = output.status;
-    assert_eq!(fs::read_to_string(folder.path().join("old.jsonl")).unwrap(), record);
+}
+
+#[test]
+fn what_is_recorded_is_left_out_and_the_results_stay_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let (urls, results) = (folder.path().join("urls.txt"), folder.path().join("old.jsonl"));
+    // An address where nobody listens.
+    fs::write(&urls, "http://127.0.0.1:9/a\n").unwrap();
+    let arguments = ["run", "-i", "urls.txt", "-o", "old.jsonl", "--total", "0", "-q"];
+    assert_eq!(longhaul(folder.path(), &arguments).status.code(), Some(1));
+    let recorded = fs::read_to_string(&results).unwrap();
+    fs::write(&urls, "http://127.0.0.1:9/a\nhttp://127.0.0.1:9/b\n").unwrap();
+    let arguments = ["run", "-i", "urls.txt", "-o", "old.jsonl", "--resume", "--plan-only"];
+    let output = longhaul(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("1 URL from urls.txt, 1 recorded already"), "{text}");
+    assert_eq!(fs::read_to_string(&results).unwrap(), recorded);
 }
 
 #[test]
