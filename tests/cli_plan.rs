@@ -206,6 +206,13 @@ fn the_same_seed_is_the_same_night() {
     assert_eq!(night["endings"]["200"].as_u64().unwrap() + failed, 2000);
     assert_eq!(night["attempts"].as_u64().unwrap(), 2000 + 2 * failed);
     assert_eq!(night["longest_path"], 91.8);
+    // Arithmetic and simulation agree but for the last few pages.
+    let time = |key: &str| night[key].as_f64().unwrap();
+    let (simulated, calculated) = (time("run_time"), time("calculated_run_time"));
+    assert!((0.8..1.5).contains(&(simulated / calculated)), "{simulated} against {calculated}");
+    for field in ["amplification", "p50", "p95", "p99", "longest", "timeline", "waits"] {
+        assert!(!night[field].is_null(), "{field}");
+    }
     let text = plan(line);
     assert!(text.contains("a simulated night, seed 7"), "{text}");
 }

@@ -1,12 +1,11 @@
 //! Which figures are told, in which order, under which names.
 
 use super::capacity::{self, Ceiling, Run};
-use super::night;
+use super::night::{self, Night};
 use crate::args::{CeilingArgs, PlanArgs};
 use crate::policy::Policy;
 use crate::usage::UsageError;
 use longhaul::policy::{Backoff, Bound, WorstCase, WorstStep, format_duration};
-use longhaul::workers::simulation::Report;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ pub(crate) struct Forecast {
     /// Parallel connections, and who limits them.
     pub(crate) ceiling: Option<Ceiling>,
     /// The run, simulated.
-    pub(crate) night: Option<Report>,
+    pub(crate) night: Option<Night>,
 }
 
 /// One answer about one URL.

@@ -7,8 +7,8 @@ use crate::policy::Policy;
 use crate::tables::{align_numbers, table};
 use crate::usage::UsageError;
 use comfy_table::Table;
-use longhaul::policy::{Latency, Share};
-use longhaul::workers::simulation::{self, FaultModel, Persistence, Report, Simulation, Trouble};
+use longhaul::policy::Share;
+use longhaul::workers::simulation::{FaultModel, Persistence, Report, Simulation, Trouble};
 use longhaul::{Session, WorkerPool};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -19,6 +19,15 @@ const STRETCHES: u32 = 20;
 /// Of the endings only the most frequent are told.
 const MOST_ENDINGS: usize = 8;
 
+/// A simulated night, and what arithmetic says of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Night {
+    /// What it came to.
+    pub(crate) report: Report,
+    /// The run time that the same faults come to by calculation.
+    pub(crate) calculated: Duration,
+}
+
 /// The night that follows from this seed.
 ///
 /// # Errors
@@ -28,7 +37,7 @@ pub(crate) fn simulate(
     policy: &Policy,
     run: Option<&Run>,
     seed: u64,
-) -> Result<Report, UsageError> {
+) -> Result<Night, UsageError> {
     let refused = |error| UsageError::at("--simulate", &error);
     let Some(run) = run else {
         return Err(UsageError::new("--simulate", "there is no run to simulate; add --urls N"));
@@ -51,47 +60,35 @@ pub(crate) fn simulate(
         pool = pool.per_host(per_host);
     }
     let failures = args.failure_rate.unwrap_or(Share::NONE).as_f64();
-    let mut faults = FaultModel::none().latency(law(latency).map_err(refused)?);
+    let mut faults = FaultModel::none().latency(latency);
     if failures > 0.0 {
         faults = faults.share(Trouble::Stall, failures).persistence(Persistence::Always);
     }
-    let stretch = run.estimate.run_time() / STRETCHES;
-    Simulation::of(pool)
+    let night = Simulation::of(pool)
         .urls(pages)
         .hosts(usize::try_from(hosts).unwrap_or(usize::MAX))
         .faults(faults)
-        .seed(seed)
-        .bucket(Duration::from_secs(stretch.as_secs().max(1)))
-        .run()
-        .map_err(refused)
-}
-
-/// The straight lines between the percentiles that the calculation assumes as well.
-fn law(latency: Latency) -> Result<simulation::Latency, longhaul::Error> {
-    let (p50, p95, p99) = (latency.p50(), latency.p95(), latency.p99());
-    if p50 == p99 {
-        return Ok(p50.into());
-    }
-    simulation::Latency::quantiles([(0.5, p50), (0.95, p95), (0.99, p99)])
+        .seed(seed);
+    let workers = args.pace.workers() as u64;
+    let calculated = night.capacity().and_then(|capacity| capacity.run(workers));
+    let calculated = calculated.map_err(refused)?.run_time();
+    let stretch = Duration::from_secs((calculated / STRETCHES).as_secs().max(1));
+    let report = night.bucket(stretch).run().map_err(refused)?;
+    Ok(Night { report, calculated })
 }
 
 /// What the night came to, and its course.
-pub(super) fn tables(report: &Report, run: Option<&Run>) -> [Table; 2] {
-    [outcome(report, run), course(report)]
+pub(super) fn tables(night: &Night) -> [Table; 2] {
+    [outcome(night), course(&night.report)]
 }
 
-fn outcome(report: &Report, run: Option<&Run>) -> Table {
+fn outcome(Night { report, calculated }: &Night) -> Table {
     let mut table = table(&[&format!("a simulated night, seed {}", report.seed), "", "", ""]);
     let mut row = |name: &str, value: String, long: String, note: String| {
         table.add_row([name.to_owned(), value, long, note]);
     };
-    let calculated = run
-        .map(|run| {
-            let time = shown(run.estimate.run_time());
-            format!("{time} are calculated, for failures that are all the worst")
-        })
-        .unwrap_or_default();
-    row("it takes", shown(report.run_time), for_people(report.run_time), calculated);
+    let note = format!("{} are calculated for the same faults", shown(*calculated));
+    row("it takes", shown(report.run_time), for_people(report.run_time), note);
     let amplification = format!("{:.3} a page", report.amplification);
     row("attempts", report.attempts.to_string(), String::new(), amplification);
     let busy = format!("{:.1} %", report.occupancy * 100.0);

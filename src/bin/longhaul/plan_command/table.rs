@@ -24,8 +24,7 @@ pub(super) fn render(forecast: &Forecast, width: usize) -> String {
         run_table::rows(forecast),
     ];
     let width = u16::try_from(width).unwrap_or(u16::MAX);
-    let night = forecast.night.iter();
-    let night = night.flat_map(|report| night::tables(report, forecast.run.as_ref()));
+    let night = forecast.night.iter().flat_map(night::tables);
     let rendered = tables.into_iter().flatten().chain(night).map(|mut table| {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         table.trim_fmt()
