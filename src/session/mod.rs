@@ -11,6 +11,7 @@ mod identity;
 mod lessons;
 mod proxies;
 mod request_builder;
+mod restraint;
 mod router;
 
 pub use builder::{Session, SessionBuilder, delete, get, head, options, patch, post, put};
