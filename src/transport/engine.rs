@@ -12,7 +12,7 @@ use super::body::BodyReader;
 use super::connect::{Connector, Target, Way};
 use super::cutter::Cutter;
 use super::head::Head;
-use super::idle::{Conn, IdlePool};
+use super::idle::{Conn, GOODBYE, IdlePool};
 use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
@@ -172,7 +172,7 @@ impl Engine {
             self.shared.idle.close(&self.key);
             None
         } else {
-            self.shared.idle.take(&self.key, begun)
+            self.shared.idle.take(&self.key, begun, listen(&outgoing, begun, limits))
         };
         let mut conn = match kept {
             Some(conn) => conn,
@@ -289,6 +289,15 @@ impl Transport for Engine {
         self.shared.idle.forget(identity);
         self.connector.tls.forget(identity);
     }
+}
+
+/// How long to listen whether a kept connection ends, where this request cannot be sent twice.
+fn listen(outgoing: &Outgoing<'_>, begun: Instant, limits: &AttemptLimits) -> Option<Duration> {
+    if outgoing.method.is_idempotent() && !matches!(outgoing.body, OutgoingBody::Reader(..)) {
+        return None;
+    }
+    let left = limits.deadline.map(|deadline| deadline.saturating_duration_since(begun));
+    Some(left.map_or(GOODBYE, |left| left.min(GOODBYE)))
 }
 
 impl fmt::Debug for Engine {
