@@ -27,8 +27,8 @@ fn parsed(fields: &[&str]) -> Option<Duration> {
     RetryAfter::parse(fields.iter().map(|field| field.as_bytes()), None, SystemTime::UNIX_EPOCH)
 }
 
-fn decide(retry: &Retry, method: Method, outcome: &Outcome) -> Decision {
-    retry.start().decide(&method, outcome, &mut Rng::seeded(0))
+fn decide(retry: &Retry, method: &Method, outcome: &Outcome) -> Decision {
+    retry.start().decide(method, outcome, &mut Rng::seeded(0))
 }
 
 fn status(status: u16, retry_after: Option<Duration>) -> Outcome {
@@ -39,9 +39,9 @@ fn status(status: u16, retry_after: Option<Duration>) -> Outcome {
 fn empty_methods() {
     let retry = Retry::urllib3().total(3).allowed_methods(Vec::<Method>::new());
     let broken = Outcome::of_error(ErrorKind::ReadTimeout, Phase::Headers, None);
-    assert_eq!(decide(&retry, Method::GET, &broken), Decision::Final);
+    assert_eq!(decide(&retry, &Method::GET, &broken), Decision::Final);
     let any = retry.allowed_methods(Methods::Any);
-    assert!(matches!(decide(&any, Method::POST, &broken), Decision::Retry { .. }));
+    assert!(matches!(decide(&any, &Method::POST, &broken), Decision::Retry { .. }));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn unreadable_retry_after() {
     }
     // Absent: so the ordinary backoff applies, and an unlisted status is final.
     let retry = Retry::urllib3().total(3).backoff_factor(secs(1.0));
-    assert_eq!(decide(&retry, Method::GET, &status(503, None)), Decision::Final);
+    assert_eq!(decide(&retry, &Method::GET, &status(503, None)), Decision::Final);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn permanent_failures() {
         (ErrorKind::NameNotFound, Phase::Dns),
     ] {
         let outcome = Outcome::of_error(kind, phase, None);
-        assert_eq!(decide(&retry, Method::GET, &outcome), Decision::Final, "{kind}");
+        assert_eq!(decide(&retry, &Method::GET, &outcome), Decision::Final, "{kind}");
     }
 }
 
@@ -123,7 +123,7 @@ fn body_failures_are_read_errors() {
             Outcome::Error { category: Category::Read, permanent: false, .. }
         ));
         let retry = Retry::urllib3().total(1);
-        assert!(matches!(decide(&retry, Method::GET, &outcome), Decision::Retry { .. }), "{kind}");
+        assert!(matches!(decide(&retry, &Method::GET, &outcome), Decision::Retry { .. }), "{kind}");
     }
 }
 
