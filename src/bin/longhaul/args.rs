@@ -5,12 +5,14 @@
 //! and can tell "left out" from "given with the default's value". Numbers may be typed with a minus,
 //! so that `--read-timeout -1` is told that -1 is no timeout rather than that there is no flag `-1`.
 
-use crate::values::{self, HeaderArg, Limit, Rate};
+use crate::values::{self, HeaderArg, Rate};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use longhaul::policy::{Budget, Methods, Statuses};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
-use std::time::Duration;
+
+mod policy;
+
+pub(crate) use policy::{Jitter, PolicyArgs, RetryArgs, TimeoutArgs};
 
 /// Fetches a list of URLs through proxies, holds out for as long as it takes, and writes one
 /// record per URL.
@@ -106,76 +108,8 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Proxies")]
     pub(crate) no_env: bool,
 
-    /// Budget for DNS, TCP, proxy handshake and TLS together, or none. Default: 5 (longhaul;
-    /// requests has no limit).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
-    pub(crate) connect_timeout: Option<Limit>,
-
-    /// Longest silence between two bytes, or none. Default: 25 (longhaul; requests has no limit).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
-    pub(crate) read_timeout: Option<Limit>,
-
-    /// Wall clock for one URL with all its attempts and waits, or none. Default: the worst case of
-    /// the policy, which the plan prints.
-    #[arg(long, value_name = "S|none", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
-    pub(crate) deadline: Option<Limit>,
-
-    /// Retries of all kinds, or none (no limit of its own), or off. Default: 4 (long-run policy;
-    /// urllib3: 10).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) total: Option<Budget>,
-
-    /// Retries after failures before the request was sent, or none, or off. Default: 3 (long-run
-    /// policy).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) connect: Option<Budget>,
-
-    /// Retries after failures while sending or reading, or none, or off. Default: 2 (long-run
-    /// policy).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) read: Option<Budget>,
-
-    /// Retries after a status of --forcelist or a Retry-After, or none, or off. Default: 3
-    /// (long-run policy).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) status: Option<Budget>,
-
-    /// Redirects followed, or none, or off. Default: none, so total alone limits them (urllib3).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) redirect: Option<Budget>,
-
-    /// Retries after any other failure, or none, or off. Default: none, so total alone limits them
-    /// (urllib3).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) other: Option<Budget>,
-
-    /// Statuses that are retried, such as 429,500-504, or none. Default:
-    /// 408,425,429,500,502,503,504 (long-run policy; urllib3: none).
-    #[arg(long, value_name = "LIST", help_heading = "Retries")]
-    pub(crate) forcelist: Option<Statuses>,
-
-    /// Methods that are retried once the request may have arrived, such as GET,HEAD, or any, or
-    /// none. Default: GET,HEAD,OPTIONS (long-run policy; urllib3 adds DELETE, PUT, TRACE).
-    #[arg(long, value_name = "LIST", help_heading = "Retries")]
-    pub(crate) methods: Option<Methods>,
-
-    /// Wait before the first retry; it doubles with each further one. Default: 0.6 (long-run
-    /// policy; urllib3: 0).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
-    pub(crate) backoff_factor: Option<Duration>,
-
-    /// Ceiling of a single backoff. Default: 120 (urllib3).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
-    pub(crate) backoff_max: Option<Duration>,
-
-    /// How backoffs are spread. Default: none, the exact series.
-    #[arg(long, value_name = "KIND", help_heading = "Retries")]
-    pub(crate) jitter: Option<Jitter>,
-
-    /// Longest Retry-After that is part of the promised worst case. Default: 60 (long-run policy;
-    /// urllib3: 21600).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
-    pub(crate) retry_after_max: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
 
     /// A field of every request, 'Name: value'; 'Name:' removes one; may be given several times.
     /// Default: the four fields that requests sends.
@@ -277,24 +211,13 @@ pub(crate) enum Rotate {
     Random,
 }
 
-/// `--jitter`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Jitter {
-    /// The exact series.
-    None,
-    /// Anything from zero to the series' value.
-    Full,
-    /// Half of the series' value, and up to the other half on top.
-    Equal,
-    /// Between the factor and three times the wait before.
-    Decorrelated,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::usage::UsageError;
+    use crate::values::Limit;
     use clap::CommandFactory;
+    use longhaul::policy::Budget;
 
     /// The line that is printed for these arguments; `None` where they are fine.
     fn line(arguments: &[&str]) -> Option<String> {
@@ -331,11 +254,12 @@ mod tests {
         let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
         let Command::Run(run) = cli.command else { panic!("{command}") };
         assert_eq!(run.proxies, ["a:1", "b:2"]);
-        assert_eq!(run.deadline, Some(Limit(None)));
-        assert_eq!(run.connect, Some(Budget::Unlimited));
-        assert_eq!(run.read, Some(Budget::Off));
+        let PolicyArgs { timeouts, retries } = run.policy;
+        assert_eq!(timeouts.deadline, Some(Limit(None)));
+        assert_eq!(retries.connect, Some(Budget::Unlimited));
+        assert_eq!(retries.read, Some(Budget::Off));
+        assert_eq!(retries.jitter, Some(Jitter::Decorrelated));
         assert_eq!(run.rotate, Some(Rotate::Host));
-        assert_eq!(run.jitter, Some(Jitter::Decorrelated));
         assert_eq!(run.max_body, Some(10 << 20));
         assert_eq!(run.headers.len(), 2);
         assert_eq!(run.voice.verbose, 2);

@@ -9,7 +9,7 @@ mod check;
 mod pages;
 mod servers;
 
-use crate::args::{DemoArgs, RunArgs};
+use crate::args::{DemoArgs, PolicyArgs, RetryArgs, RunArgs, TimeoutArgs};
 use crate::exit::Exit;
 use crate::plan::{self, Plan};
 use crate::progress;
@@ -63,10 +63,18 @@ fn arguments(args: &DemoArgs, folder: &Folder, servers: &Servers) -> RunArgs {
         output: Some(args.output.clone().unwrap_or_else(|| folder.file("results.jsonl"))),
         workers: Some(args.workers),
         proxies: servers.proxies(),
-        connect_timeout: Some(Limit(Some(secs(3.0)))),
-        read_timeout: Some(Limit(Some(secs(3.0)))),
-        backoff_factor: Some(secs(0.1)),
-        retry_after_max: Some(secs(2.0)),
+        policy: PolicyArgs {
+            timeouts: TimeoutArgs {
+                connect_timeout: Some(Limit(Some(secs(3.0)))),
+                read_timeout: Some(Limit(Some(secs(3.0)))),
+                ..TimeoutArgs::default()
+            },
+            retries: RetryArgs {
+                backoff_factor: Some(secs(0.1)),
+                retry_after_max: Some(secs(2.0)),
+                ..RetryArgs::default()
+            },
+        },
         no_env: true,
         voice: args.voice.clone(),
         ..RunArgs::default()

@@ -8,6 +8,7 @@ mod args;
 mod demo;
 mod exit;
 mod plan;
+mod policy;
 mod progress;
 mod run;
 mod signals;

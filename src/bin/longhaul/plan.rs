@@ -4,23 +4,19 @@
 //! contradiction found, every file that can be checked in advance looked at. It is a function of its
 //! arguments and of a [`World`] that answers questions about files and environment, so each of its
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
-//!
-//! The default deadline is decided here: it is the worst case of the very policy that was given,
-//! with Retry-After at its cap. A promise that is computed from the policy and then enforced cannot
-//! be broken by a policy that somebody forgot to recompute.
 
-use crate::args::{Jitter, Rotate, RunArgs, VoiceArgs};
+use crate::args::{Rotate, RunArgs, VoiceArgs};
+use crate::policy::Policy;
 use crate::progress::Voice;
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
 use crate::world::{Kind, World};
 use longhaul::message::Verify;
-use longhaul::policy::{Backoff, Bound, WorstCase, WorstCaseInput};
+use longhaul::policy::WorstCase;
 use longhaul::proxy::{EnvProxies, Rotation};
 use longhaul::{ProxyPool, ProxyUrl, Retry, Timeouts};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 mod describe;
 
@@ -125,21 +121,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         rotate,
         exit_check,
         no_env,
-        connect_timeout,
-        read_timeout,
-        deadline,
-        total: _,
-        connect: _,
-        read: _,
-        status: _,
-        redirect: _,
-        other: _,
-        forcelist: _,
-        methods: _,
-        backoff_factor: _,
-        backoff_max: _,
-        jitter: _,
-        retry_after_max: _,
+        policy,
         headers,
         max_body,
         cacert,
@@ -162,25 +144,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
     if let Some(url) = exit_check {
         check_exit_url(url, &proxies)?;
     }
-    let retry = retry(args);
-    let mut timeouts = Timeouts::default();
-    if let Some(limit) = connect_timeout {
-        timeouts =
-            timeouts.with_connect(limit.0).map_err(|error| at("--connect-timeout", &error))?;
-    }
-    if let Some(limit) = read_timeout {
-        timeouts = timeouts.with_read(limit.0).map_err(|error| at("--read-timeout", &error))?;
-    }
-    // A longer Retry-After is honoured too (the URL is parked), but only within the deadline; what is
-    // promised is the policy with the longest one that was agreed to.
-    let assumed =
-        WorstCaseInput::new(&retry, &timeouts).retry_after_cap(retry.retry_after_ceiling());
-    let worst = WorstCase::compute(&assumed);
-    let deadline = match deadline {
-        Some(limit) => limit.0,
-        None => promise(&worst),
-    };
-    let timeouts = timeouts.with_deadline(deadline).map_err(|error| at("--deadline", &error))?;
+    let Policy { retry, timeouts, worst } = Policy::resolve(policy)?;
 
     Ok(Plan {
         inputs,
@@ -205,18 +169,6 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         talks: voice_and_talk.1,
         seed: None,
     })
-}
-
-/// The longest time of one URL under this policy; `None` where no bound exists.
-fn promise(worst: &WorstCase) -> Option<Duration> {
-    match worst.with_retry_after() {
-        Bound::At(longest) => Some(longest),
-        Bound::Unbounded { .. } => None,
-    }
-}
-
-fn at(place: &str, error: &longhaul::Error) -> UsageError {
-    UsageError::new(place, error.message())
 }
 
 fn talk(args: &VoiceArgs, world: &dyn World) -> Result<(Voice, bool), UsageError> {
@@ -329,7 +281,7 @@ fn pool(
 ) -> Result<Proxies, UsageError> {
     let mut list = String::new();
     for proxy in given {
-        proxy.parse::<ProxyUrl>().map_err(|error| at("-x", &error))?;
+        proxy.parse::<ProxyUrl>().map_err(|error| UsageError::at("-x", &error))?;
         list.push_str(proxy);
         list.push('\n');
     }
@@ -339,7 +291,7 @@ fn pool(
             .map_err(|error| unreadable("--proxies", path, &error, "a list of one proxy a line"))?;
         // Parsed on its own first, so that the line in the error is the line in the file.
         ProxyPool::parse(&text)
-            .map_err(|error| at(&format!("--proxies {}", path.display()), &error))?;
+            .map_err(|error| UsageError::at(&format!("--proxies {}", path.display()), &error))?;
         list.push_str(text.trim_start_matches('\u{feff}'));
     }
     if list.is_empty() {
@@ -353,17 +305,19 @@ fn pool(
             return Ok(Proxies::Direct);
         }
         // Read now, so that a broken variable is found before the run and not by its first URL.
-        let environment =
-            EnvProxies::read(|name| world.var(name)).map_err(|error| at("environment", &error))?;
+        let environment = EnvProxies::read(|name| world.var(name))
+            .map_err(|error| UsageError::at("environment", &error))?;
         return Ok(if environment.is_empty() { Proxies::Direct } else { Proxies::Environment });
     }
     let rotate = rotate.unwrap_or(Rotate::Request);
-    let pool = ProxyPool::parse(&list).map_err(|error| at("-x", &error))?.rotation(match rotate {
-        Rotate::Request => Rotation::Request,
-        Rotate::Retry => Rotation::Retry,
-        Rotate::Host => Rotation::Host,
-        Rotate::Random => Rotation::Random,
-    });
+    let pool = ProxyPool::parse(&list).map_err(|error| UsageError::at("-x", &error))?.rotation(
+        match rotate {
+            Rotate::Request => Rotation::Request,
+            Rotate::Retry => Rotation::Retry,
+            Rotate::Host => Rotation::Host,
+            Rotate::Random => Rotation::Random,
+        },
+    );
     Ok(Proxies::Pool { pool, rotate })
 }
 
@@ -408,42 +362,6 @@ fn verify(bundle: Option<&Path>, insecure: bool, world: &dyn World) -> Result<Ve
 fn unreadable(place: &str, path: &Path, error: &io::Error, wanted: &str) -> UsageError {
     let text = format!("{} cannot be read: {error}; name {wanted}", path.display());
     UsageError::new(place, text)
-}
-
-/// The long-run policy with what was asked for in its place.
-fn retry(args: &RunArgs) -> Retry {
-    let mut retry = Retry::long_run();
-    for (budget, set) in [
-        (args.total, Retry::total as fn(Retry, _) -> Retry),
-        (args.connect, Retry::connect),
-        (args.read, Retry::read),
-        (args.status, Retry::status),
-        (args.redirect, Retry::redirect),
-        (args.other, Retry::other),
-    ] {
-        if let Some(budget) = budget {
-            retry = set(retry, budget);
-        }
-    }
-    if let Some(statuses) = &args.forcelist {
-        retry = retry.status_forcelist(statuses.clone());
-    }
-    if let Some(methods) = &args.methods {
-        retry = retry.allowed_methods(methods.clone());
-    }
-    if let Some(longest) = args.retry_after_max {
-        retry = retry.retry_after_max(longest);
-    }
-    let usual = *retry.backoff_shape();
-    let factor = args.backoff_factor.unwrap_or(usual.factor());
-    let shape = match args.jitter {
-        None => usual.with_factor(factor),
-        Some(Jitter::None) => Backoff::exponential(factor),
-        Some(Jitter::Full) => Backoff::full_jitter(factor),
-        Some(Jitter::Equal) => Backoff::equal_jitter(factor),
-        Some(Jitter::Decorrelated) => Backoff::decorrelated(factor),
-    };
-    retry.backoff(shape.with_max(args.backoff_max.unwrap_or(usual.max())))
 }
 
 #[cfg(test)]

@@ -21,6 +21,11 @@ impl UsageError {
         Self { place: place.into(), text: text.into() }
     }
 
+    /// A mistake that the library found in what was given at `place`.
+    pub(crate) fn at(place: &str, error: &longhaul::Error) -> Self {
+        Self::new(place, error.message())
+    }
+
     /// A mistake that the library found, at the place that its sentence names.
     pub(crate) fn from_library(error: &longhaul::Error) -> Self {
         Self::new("", error.message())

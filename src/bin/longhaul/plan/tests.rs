@@ -1,8 +1,10 @@
 use super::*;
 use crate::args::{Cli, Command};
 use clap::Parser;
+use longhaul::policy::{Backoff, Bound};
 use longhaul::secs;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A machine made of two tables.
 #[derive(Default)]
