@@ -8,6 +8,7 @@ mod cookies;
 mod environment;
 mod flight;
 mod identity;
+mod numbers;
 mod proxies;
 mod request_builder;
 mod router;
