@@ -5,6 +5,7 @@
 //! an endpoint that echoes the address of its client is asked directly and through each proxy.
 //! The same answer twice is a leak, and the run does not start.
 
+use super::parallel;
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::message::{Request, Response};
 use crate::proxy::{ProxyMap, ProxyUrl};
@@ -12,8 +13,6 @@ use crate::session::SessionBuilder;
 use http::Method;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// How many proxies are asked at the same time.
 const AT_ONCE: usize = 16;
@@ -100,28 +99,13 @@ pub fn exit_check(
         Err(error) => return Err(error),
     };
 
-    let next = AtomicUsize::new(0);
-    let answers: Mutex<BTreeMap<usize, Result<IpAddr, Error>>> = Mutex::default();
-    let work = || -> Result<(), Error> {
-        let session = recipe.build()?;
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(proxy) = proxies.get(at) else { return Ok(()) };
-            let answer = ask(url, ProxyMap::all(proxy.clone()), |request| session.send(request));
-            answers.lock().unwrap_or_else(PoisonError::into_inner).insert(at, answer);
-        }
-    };
-    let threads = proxies.len().min(AT_ONCE);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| {
-                Err(Error::local(ErrorKind::Internal, "a thread of the exit check panicked"))
-            })
-        })
-    })?;
-    let answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let seen = proxies.iter().map(ProxyUrl::redacted).zip(answers.into_values()).collect();
+    let answers = parallel::each(
+        proxies,
+        AT_ONCE,
+        || recipe.build(),
+        |session, _, proxy| ask(url, ProxyMap::all(proxy.clone()), |request| session.send(request)),
+    )?;
+    let seen = proxies.iter().map(ProxyUrl::redacted).zip(answers).collect();
     Exits { direct, seen }.verdict()
 }
 

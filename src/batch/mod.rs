@@ -30,6 +30,8 @@ mod feed;
 mod item;
 mod journal;
 mod key;
+mod parallel;
+mod proxy_check;
 mod record;
 mod redact;
 mod report;
@@ -45,6 +47,10 @@ pub use exit_check::{Exits, address_in, exit_check};
 pub use item::{Item, Meta, Place};
 pub use journal::{Done, Existing, Found, Journal};
 pub use key::Key;
+pub use proxy_check::{
+    CheckedProxy, ExitCount, Field, HeaderChanges, ProxyCheck, ProxyChecks, ProxyState, Rotates,
+    WayCheck,
+};
 pub use record::{
     AttemptRecord, ErrorRecord, Record, RefusedRecord, TimingsRecord, VERSION, class_of,
 };

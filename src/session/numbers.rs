@@ -93,16 +93,28 @@ mod tests {
 
     #[test]
     fn a_worker_keeps_its_number_until_a_retry_leaves_it() {
-        let attempts =
-            [(0, 0, false), (1, 1, false), (0, 2, false), (0, 2, true), (0, 3, false), (1, 2, true)];
+        let attempts = [
+            (0, 0, false),
+            (1, 1, false),
+            (0, 2, false),
+            (0, 2, true),
+            (0, 3, false),
+            (1, 2, true),
+        ];
         // The last one is a retry, but on a worker that leaves by another exit anyway.
         assert_eq!(placed(SessionPer::Worker, &attempts), [1, 2, 1, 3, 3, 2]);
     }
 
     #[test]
     fn a_url_keeps_its_number_over_workers_and_changes_it_on_a_retry() {
-        let attempts =
-            [(0, 0, false), (1, 0, false), (0, 1, false), (1, 0, true), (0, 0, false), (0, 1, true)];
+        let attempts = [
+            (0, 0, false),
+            (1, 0, false),
+            (0, 1, false),
+            (1, 0, true),
+            (0, 0, false),
+            (0, 1, true),
+        ];
         assert_eq!(placed(SessionPer::Url, &attempts), [1, 1, 2, 3, 3, 4]);
     }
 
