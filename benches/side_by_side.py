@@ -120,7 +120,7 @@ def main():
             workers = str(args.workers)
             results = os.path.join(folder, "results.jsonl")
             contestants = {
-                "longhaul run": (args.urls, [args.longhaul, "run", "-q", "--overwrite", "--no-env",
+                "longhaul run": (args.urls, [args.longhaul, "run", "-q", "--no-env",
                                  "-i", lists[args.urls], "-o", results, "-w", workers]),
                 "bare ureq loop": (args.urls, [args.ureq, lists[args.urls], workers]),
                 "requests": (args.requests_urls, [sys.executable, script,
@@ -129,6 +129,9 @@ def main():
             figures = {name: [] for name in contestants}
             for _ in range(args.rounds):
                 for name, (count, command) in contestants.items():
+                    # longhaul does not write over results.
+                    if os.path.exists(results):
+                        os.remove(results)
                     wall, cpu = measure(command)
                     figures[name].append((count / wall, cpu / count * 1e6))
         finally:

@@ -397,6 +397,7 @@ fn worst_case_input(given: &Value, seed_series: bool) -> WorstCaseInput {
         .max_redirects(None)
         .method_retryable(flag("method_retryable"))
         .forced_status(flag("forced_status"))
+        .urllib3_engine(true)
 }
 
 #[test]

@@ -376,7 +376,7 @@ impl Batch {
         }
         .run(items);
         let Ended { tally, unfinished, repeated, passes, elapsed, stopped } = ended;
-        let summary = Summary {
+        let mut summary = Summary {
             unfinished,
             repeated,
             passes,
@@ -385,6 +385,10 @@ impl Batch {
             stopped: stopped.as_ref().map(ToString::to_string),
             ..Summary::of(&tally, Some(&promised), elapsed)
         };
+        if input.complete {
+            // Those that were never begun are left as well.
+            summary.unfinished = input.items.saturating_sub(summary.urls);
+        }
         Ok(Outcome { summary, tally, stopped })
     }
 }

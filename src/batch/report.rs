@@ -80,7 +80,8 @@ pub struct Summary {
     pub failed: u64,
     /// Of `ok`, those with an attempt that had to be repeated.
     pub recovered: u64,
-    /// URLs that were begun and did not end, because the run was stopped; they have no record.
+    /// URLs that have no record because the run was stopped: all that are left where the input was
+    /// counted, else those that were begun.
     pub unfinished: u64,
     /// URLs that the results held before, as ok.
     pub ok_before: u64,

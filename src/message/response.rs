@@ -56,6 +56,11 @@ pub struct ConnectionFacts {
     pub identity: Option<Identity>,
     /// TLS version and cipher suite, where there is TLS.
     pub tls: Option<String>,
+    /// Bytes of the request on this connection, head and body, before TLS.
+    pub sent_bytes: u64,
+    /// Bytes of the response on this connection, after TLS: heads, interim ones included, body
+    /// and its framing, not decoded. In a streamed response what had come by its head.
+    pub received_bytes: u64,
 }
 
 /// What a flight makes a response of.

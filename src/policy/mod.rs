@@ -6,6 +6,7 @@
 
 mod backoff;
 mod budget;
+mod capacity;
 mod cooldown;
 mod duration;
 mod mail_date;
@@ -20,6 +21,10 @@ mod worst_case;
 
 pub use backoff::{Backoff, Shape};
 pub use budget::Budget;
+pub use capacity::{
+    Capacity, CapacityBuilder, Estimate, FailureBill, FailureCost, Latency, LimitedBy, Package,
+    PoolSizes, Share, Waits, Work,
+};
 pub use cooldown::Cooldown;
 pub use duration::{format_duration, parse_duration};
 pub use outcome::{Category, Class, Outcome};

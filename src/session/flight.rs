@@ -86,12 +86,14 @@ impl Flight {
             }
         }
         match &mut self.running {
-            Some(running) => running.step(session, &mut core, &self.request, self.item),
-            None => Step::Failed(Error::new(
+            Some(running) if !running.over => {
+                running.step(session, &mut core, &self.request, self.item)
+            }
+            _ => Step::Failed(Error::new(
                 ErrorKind::Internal,
                 Phase::Prepare,
                 Fault::Local,
-                "a flight was stepped without having begun",
+                "a flight was stepped after its end",
             )),
         }
     }

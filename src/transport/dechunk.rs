@@ -9,6 +9,11 @@
 
 /// The longest size line, and the longest trailer section: more is a flood.
 const MAX_LINE: usize = 16 * 1024;
+/// How far the framing of a whole body may outgrow what it frames. Lines that are long but within
+/// their limit would otherwise carry a flood in chunks of one byte.
+const MAX_OVERHEAD: usize = 16 * 1024;
+/// What a chunk of one byte may cost before it counts as overhead: a padded size, an extension.
+const FREE_LINE: usize = 16;
 
 /// Where in the framing the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +52,14 @@ pub(super) struct Dechunk {
     at: At,
     size: u64,
     line: usize,
+    /// Bytes of size lines beyond what the chunks so far account for.
+    overhead: usize,
     failure: Option<String>,
 }
 
 impl Default for Dechunk {
     fn default() -> Self {
-        Self { at: At::Size(0), size: 0, line: 0, failure: None }
+        Self { at: At::Size(0), size: 0, line: 0, overhead: 0, failure: None }
     }
 }
 
@@ -119,8 +126,17 @@ impl Dechunk {
             (At::Size(1..) | At::Space, b' ' | b'\t') => (At::Space, false),
             (At::Extension, byte) if byte != b'\n' => (At::Extension, false),
             (At::SizeEnd, b'\n') => {
-                self.line = 0;
+                let line = std::mem::take(&mut self.line);
                 let size = std::mem::take(&mut self.size);
+                // As Go's reader: a long line is forgiven when a long chunk follows it.
+                let free = usize::try_from(size).unwrap_or(usize::MAX).saturating_mul(2);
+                let free = free.saturating_add(FREE_LINE);
+                self.overhead = (self.overhead + line).saturating_sub(free);
+                if self.overhead > MAX_OVERHEAD {
+                    return self.fail(format!(
+                        "the size lines outgrow the chunks by more than {MAX_OVERHEAD} bytes"
+                    ));
+                }
                 (if size == 0 { At::TrailerStart } else { At::Data(size) }, true)
             }
             (At::DataCr, b'\r') => (At::DataLf, true),
@@ -208,6 +224,17 @@ mod tests {
         assert_eq!(failure.unwrap(), "a chunk is longer than its size says");
         let flood = format!("5;{}", "x".repeat(MAX_LINE));
         assert!(tidy(flood.as_bytes(), 1000).1.unwrap().contains("16384 bytes"));
+    }
+
+    #[test]
+    fn extensions_may_be_long_but_must_not_carry_a_flood() {
+        let chunk = |extension: usize| format!("1;{}\r\nx\r\n", "e".repeat(extension));
+        let fails = |body: String| tidy(body.as_bytes(), 1000).1;
+        assert_eq!(fails(chunk(8000) + &chunk(8000) + "0\r\n\r\n"), None);
+        // Short ones never add up, however many.
+        assert_eq!(fails(chunk(10).repeat(5000) + "0\r\n\r\n"), None);
+        assert!(fails(chunk(8000).repeat(3)).unwrap().contains("outgrow the chunks by more than"));
+        assert!(fails(chunk(100).repeat(400)).unwrap().contains("16384 bytes"));
     }
 
     proptest! {

@@ -22,8 +22,13 @@ use std::time::{Duration, Instant};
 const STAGGER: Duration = Duration::from_millis(250);
 /// How often a connect that is under way looks whether all connections were cut.
 const SLICE: Duration = Duration::from_millis(100);
-/// Silence after which the operating system asks whether the peer is still there.
+/// Silence after which the operating system asks whether the peer is still there: often enough
+/// that no address translator on the way forgets a server that thinks for long.
 const KEEPALIVE: Duration = Duration::from_secs(60);
+/// How long it waits for an answer before it asks again.
+const KEEPALIVE_AGAIN: Duration = Duration::from_secs(15);
+/// How many unanswered questions end the connection.
+const KEEPALIVE_PROBES: u32 = 4;
 
 /// What connecting needs besides the host.
 #[derive(Clone, Copy)]
@@ -273,8 +278,22 @@ fn blocking(socket: socket2::Socket) -> io::Result<TcpStream> {
     socket.set_nonblocking(false)?;
     // Both are wishes: without them the connection works all the same.
     let _ = socket.set_tcp_nodelay(true);
-    let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+    let _ = socket.set_tcp_keepalive(&keepalive());
     Ok(socket.into())
+}
+
+fn keepalive() -> TcpKeepalive {
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
+    #[cfg(not(any(target_os = "openbsd", target_os = "haiku", target_os = "vita")))]
+    let keepalive = keepalive.with_interval(KEEPALIVE_AGAIN);
+    #[cfg(not(any(
+        target_os = "openbsd",
+        target_os = "haiku",
+        target_os = "vita",
+        target_os = "windows"
+    )))]
+    let keepalive = keepalive.with_retries(KEEPALIVE_PROBES);
+    keepalive
 }
 
 fn is_under_way(error: &io::Error) -> bool {

@@ -158,7 +158,9 @@ impl Engine {
         let way = Way::of(&target, route);
         let user_agent = outgoing.headers.get("user-agent");
         let says_close = outgoing.headers.get("connection").is_some_and(|value| {
-            value.split(|byte| *byte == b',').any(|word| word.trim_ascii() == b"close")
+            value
+                .split(|byte| *byte == b',')
+                .any(|word| word.trim_ascii().eq_ignore_ascii_case(b"close"))
         });
 
         self.head.clear();
@@ -193,22 +195,23 @@ impl Engine {
             head: *outgoing.method == Method::HEAD,
             forwarded: way == Way::Forward,
             reused: conn.idle_since.is_some(),
+            bytes: 0,
             keep: route.keep_alive && !says_close,
         };
-        let written = self.send(&mut conn, outgoing.body, request, limits)?;
-        let request = Sent { keep: request.keep && written == Written::All, ..request };
+        let (written, bytes) = self.send(&mut conn, outgoing.body, request, limits)?;
+        let request = Sent { keep: request.keep && written == Written::All, bytes, ..request };
         let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request);
         self.receive(wire, outgoing.url, route, begun, timings)
     }
 
-    /// Writes head and body.
+    /// Writes head and body; also how many bytes went.
     fn send(
         &mut self,
         conn: &mut Conn,
         body: OutgoingBody<'_>,
         request: Sent,
         limits: &AttemptLimits,
-    ) -> Result<Written, Error> {
+    ) -> Result<(Written, u64), Error> {
         let wait = Wait::exchange(&*self.shared.clock, limits);
         let mut sent = 0;
         let result = match body {
@@ -221,7 +224,7 @@ impl Engine {
                 upload.run(conn, &self.head, &wait, &mut sent)
             }
         };
-        result.map_err(|error| {
+        result.map(|written| (written, sent)).map_err(|error| {
             if conn.stream.is_cut() {
                 return map_error::cancelled(Phase::Send);
             }
@@ -239,7 +242,7 @@ impl Engine {
         begun: Instant,
         mut timings: Timings,
     ) -> Result<Incoming, Error> {
-        let (forwarded, brake) = (wire.request.forwarded, wire.brake());
+        let (forwarded, gauge) = (wire.request.forwarded, wire.gauge());
         self.shared.slot.put(wire);
         let mut stand_in = http::Request::new(());
         *stand_in.uri_mut() = http::Uri::from_static("http://in-flight.invalid/");
@@ -259,13 +262,13 @@ impl Engine {
             let mut start = Vec::new();
             let _ = body.take(REFUSAL).read_to_end(&mut start);
             let wall = self.shared.clock.wall();
-            return Err(http_proxy::refused(head, start, Phase::Headers, wall));
+            return Err(http_proxy::refused(head, start, route, Phase::Headers, wall));
         }
         let Head { status, reason, headers, .. } = head;
         let mut incoming = Incoming::new(status, reason, headers, Box::new(body));
         incoming.timings = timings;
         incoming.connection = facts;
-        incoming.brake = Some(brake);
+        incoming.gauge = Some(gauge);
         Ok(incoming)
     }
 }
@@ -480,13 +483,22 @@ impl Slot {
     }
 
     /// Called by the wire once the head is there.
-    pub(super) fn arrived(&self, head: Head, conn: &Conn, reused: bool, at: Instant) {
+    pub(super) fn arrived(
+        &self,
+        head: Head,
+        conn: &Conn,
+        request: Sent,
+        received: u64,
+        at: Instant,
+    ) {
         let facts = ConnectionFacts {
-            reused,
+            reused: request.reused,
             local: conn.stream.local(),
             peer: conn.stream.peer(),
             identity: Some(conn.identity),
             tls: conn.tls.as_deref().map(str::to_owned),
+            sent_bytes: request.bytes,
+            received_bytes: received,
         };
         self.lock().arrived = Some(Arrived { head, facts, at });
     }

@@ -15,7 +15,7 @@ use super::stream::Stream;
 use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
 use crate::policy::RetryAfter;
-use crate::proxy::Route;
+use crate::proxy::{ProxyUrl, Route};
 use http::HeaderValue;
 use http::header::{CONTENT_LENGTH, DATE, RETRY_AFTER};
 use std::io;
@@ -56,7 +56,7 @@ pub(super) fn connect(
         return Ok(());
     }
     let body = read_refusal(stream, &head, rest, wait);
-    Err(refused(head, body, Phase::Proxy, wait.wall()))
+    Err(refused(head, body, route, Phase::Proxy, wait.wall()))
 }
 
 /// Reads the final reply; what was read beyond it comes with it.
@@ -68,6 +68,7 @@ fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), E
         match scanner.scan(&bytes) {
             Scan::Skip(blank) => drop(bytes.drain(..blank)),
             Scan::NotHttp => return Err(broken_reply(&head::not_http(&bytes))),
+            Scan::Complete(length) if length > MAX_HEAD => return Err(flood()),
             Scan::Complete(length) => {
                 let rest = bytes.split_off(length);
                 let head = head::parse(&bytes, true).map_err(|error| broken_reply(&error))?;
@@ -85,10 +86,7 @@ fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), E
             }
             Scan::Partial => {
                 if bytes.len() > MAX_HEAD {
-                    let most = MAX_HEAD / 1024;
-                    return Err(unreachable(format!(
-                        "the proxy's reply to CONNECT is longer than {most} KiB"
-                    )));
+                    return Err(flood());
                 }
                 let mut piece = [0; 2048];
                 match stream.read(&mut piece, wait) {
@@ -123,14 +121,27 @@ fn read_refusal(stream: &mut Stream, head: &Head, start: Vec<u8>, wait: &Wait<'_
 }
 
 /// The error of a refusal, also for a 407 to a request that the proxy was to fetch.
-pub(super) fn refused(head: Head, body: Vec<u8>, phase: Phase, wall: SystemTime) -> Error {
+///
+/// Some proxies (tinyproxy) answer credentials that are wrong, rather than absent, with 401. To a
+/// CONNECT nobody but the proxy can answer, so there a 401 is a 407 by another name. To a forwarded
+/// request it could as well be the word of the target, and stays a response.
+pub(super) fn refused(
+    head: Head,
+    body: Vec<u8>,
+    route: &Route,
+    phase: Phase,
+    wall: SystemTime,
+) -> Error {
     let line = format!("{} {}", head.status, head.reason);
     let line = line.trim_end();
-    let (kind, message) = if head.status == 407 {
-        (ErrorKind::ProxyAuth, format!("the proxy does not accept the credentials: {line}"))
-    } else {
-        (ErrorKind::ProxyRefused, format!("the proxy refused the tunnel: {line}"))
+    let is_auth = head.status == 407 || (head.status == 401 && phase == Phase::Proxy);
+    let has_credentials = route.proxy.as_deref().and_then(ProxyUrl::credentials).is_some();
+    let (kind, what) = match (is_auth, has_credentials) {
+        (true, true) => (ErrorKind::ProxyAuth, "does not accept the credentials"),
+        (true, false) => (ErrorKind::ProxyAuth, "wants credentials and its URL has none"),
+        (false, _) => (ErrorKind::ProxyRefused, "refused the tunnel"),
     };
+    let message = format!("the proxy {what}: {line}");
     let mut fields = head.headers.get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
     let retry_after = match fields.next() {
         None => None,
@@ -155,6 +166,11 @@ pub(super) fn refused(head: Head, body: Vec<u8>, phase: Phase, wall: SystemTime)
 fn broken_reply(error: &Error) -> Error {
     let reason = error.message().replacen("the response is", "the reply is", 1);
     unreachable(format!("the proxy does not speak HTTP as it should: {reason}"))
+}
+
+fn flood() -> Error {
+    let most = MAX_HEAD / 1024;
+    unreachable(format!("the proxy's reply to CONNECT is longer than {most} KiB"))
 }
 
 fn unreachable(message: String) -> Error {

@@ -115,7 +115,7 @@ impl IdlePool {
             None => state.insert(&conn),
         };
         state.touch(slot);
-        let aged = state.aged(now);
+        let aged = state.aged(slot, now);
         let oldest = state.oldest;
         let crowded = state.index.len() > self.hosts;
         let evicted = if crowded { state.remove(oldest) } else { Vec::new() };
@@ -243,17 +243,23 @@ impl State {
 
     /// The connections of the host that was left alone longest, where they are too old to use.
     ///
-    /// One host at each return is enough: no more can have been added since.
-    fn aged(&mut self, now: Instant) -> Vec<Conn> {
-        let oldest = self.oldest;
-        let Some(host) = self.slab.get(oldest) else { return Vec::new() };
-        let aged = match host.conns.last() {
-            Some(conn) => conn
+    /// One host at each return is enough: no more can have been added since. Hosts without a
+    /// connection stand in the way of those behind them and go along. `current` is spared.
+    fn aged(&mut self, current: usize, now: Instant) -> Vec<Conn> {
+        loop {
+            let oldest = self.oldest;
+            let Some(host) = self.slab.get(oldest).filter(|_| oldest != current) else {
+                return Vec::new();
+            };
+            let Some(youngest) = host.conns.last() else {
+                self.remove(oldest);
+                continue;
+            };
+            let aged = youngest
                 .idle_since
-                .is_some_and(|since| now.saturating_duration_since(since) >= MAX_IDLE),
-            None => false,
-        };
-        if aged { self.remove(oldest) } else { Vec::new() }
+                .is_some_and(|since| now.saturating_duration_since(since) >= MAX_IDLE);
+            return if aged { self.remove(oldest) } else { Vec::new() };
+        }
     }
 
     fn warn(&mut self, conn: &Conn, per_host: usize, now: Instant) {
@@ -384,6 +390,25 @@ mod tests {
         let conn = bench.conn("b", Identity::DIRECT);
         pool.give_back(conn, start + MAX_IDLE);
         assert_eq!(bench.cutter.live_sockets(), 1);
+    }
+
+    #[test]
+    fn a_host_without_connections_does_not_keep_others_from_ageing() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(8, 8);
+        let start = bench.clock.now();
+        for key in ["gone", "old"] {
+            let conn = bench.conn(key, Identity::DIRECT);
+            pool.give_back(conn, start);
+        }
+        drop(pool.take(b"gone", start));
+        // Older than the empty one, and both older than this.
+        let old = pool.take(b"old", start).unwrap();
+        pool.give_back(old, start);
+        let conn = bench.conn("new", Identity::DIRECT);
+        pool.give_back(conn, start + MAX_IDLE);
+        assert_eq!(bench.cutter.live_sockets(), 1);
+        assert_eq!(pool.lock().index.len(), 1);
     }
 
     #[test]

@@ -123,8 +123,8 @@ pub struct Incoming {
     pub timings: Timings,
     /// The connection.
     pub connection: ConnectionFacts,
-    /// Hastens the reading of the body.
-    brake: Option<wire::Brake>,
+    /// Counts and hastens the reading of the body.
+    gauge: Option<wire::Gauge>,
 }
 
 impl fmt::Debug for Incoming {
@@ -148,15 +148,22 @@ impl Incoming {
             body,
             timings: Timings::default(),
             connection: ConnectionFacts::default(),
-            brake: None,
+            gauge: None,
+        }
+    }
+
+    /// Brings [`received_bytes`](ConnectionFacts::received_bytes) up to what was read by now.
+    pub fn count_received(&mut self) {
+        if let Some(gauge) = &self.gauge {
+            self.connection.received_bytes = gauge.received();
         }
     }
 
     /// Reads what is left of the body and throws it away, so that the connection can be used
     /// again; closes the connection where that would take more than `most` bytes or past `until`.
     pub fn drain(mut self, most: u64, until: Option<Instant>) {
-        if let (Some(brake), Some(until)) = (&self.brake, until) {
-            brake.set(until);
+        if let (Some(gauge), Some(until)) = (&self.gauge, until) {
+            gauge.brake(until);
         }
         // A failure closes the connection, which is what is wanted then.
         let _ = io::copy(&mut (&mut self.body).take(most), &mut io::sink());

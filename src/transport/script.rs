@@ -102,9 +102,13 @@ impl Play {
         play
     }
 
-    /// A proxy that refuses with this status: 407 is `ProxyAuth`, all else `ProxyRefused`.
+    /// A proxy that refuses the tunnel with this status: 407 and 401 are `ProxyAuth`, all else
+    /// `ProxyRefused`.
     pub fn proxy_refusal(status: u16) -> Self {
-        let kind = if status == 407 { ErrorKind::ProxyAuth } else { ErrorKind::ProxyRefused };
+        let kind = match status {
+            407 | 401 => ErrorKind::ProxyAuth,
+            _ => ErrorKind::ProxyRefused,
+        };
         let mut play = Self::failure(kind, Phase::Proxy, Fault::Proxy);
         if let Outcome::Failure { reply, .. } = &mut play.outcome {
             *reply = Some(ProxyReply {

@@ -72,15 +72,11 @@ impl Socket {
             self.arm(want, bound.steady)?;
             match (&*self.stream).read(buf) {
                 Ok(amount) => return Ok(amount),
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                        slept += self.armed.unwrap_or(SHORTEST);
-                    }
-                    io::ErrorKind::Interrupted => {
-                        slept = slept.max(wait.now().saturating_duration_since(begun));
-                    }
-                    _ => return Err(error),
-                },
+                Err(error) if is_wake_up(&error) => slept += self.armed.unwrap_or(SHORTEST),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    slept = slept.max(wait.now().saturating_duration_since(begun));
+                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -161,6 +157,16 @@ impl Socket {
     }
 }
 
+/// Whether a read only woke because its timeout was over.
+///
+/// Unix says so with "would block". Its "timed out" is another matter: the peer has not
+/// acknowledged anything for so long that the connection is dead, and whoever reads on is told
+/// that the stream ended in order.
+fn is_wake_up(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+        || (cfg!(windows) && error.kind() == io::ErrorKind::TimedOut)
+}
+
 /// A duration for `poll`; what does not fit is without end.
 pub(super) fn timespec(duration: Option<Duration>) -> Option<Timespec> {
     // A millisecond more, since a wake-up before the end would only lead to another round.
@@ -170,5 +176,28 @@ pub(super) fn timespec(duration: Option<Duration>) -> Option<Timespec> {
 impl fmt::Debug for Socket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Socket({:?} to {:?})", self.local, self.peer)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn a_dead_connection_is_not_taken_for_a_read_timeout() {
+        for (errno, wakes, breaks) in [
+            (Errno::AGAIN, true, false),
+            (Errno::TIMEDOUT, false, true),
+            (Errno::CONNRESET, false, true),
+            (Errno::HOSTUNREACH, false, true),
+            (Errno::NETUNREACH, false, true),
+            (Errno::NETDOWN, false, true),
+            (Errno::MFILE, false, false),
+        ] {
+            let error = io::Error::from(errno);
+            assert_eq!(is_wake_up(&error), wakes, "{error}");
+            assert_eq!(super::super::stream::is_broken(&error), breaks, "{error}");
+        }
     }
 }

@@ -342,15 +342,27 @@ fn tls_error(error: rustls::Error) -> io::Error {
 }
 
 /// Whether the peer, or something on the way, has closed the connection under us.
+///
+/// A time that ran out is one of ours, unless it comes from the operating system: then keepalive
+/// or retransmission has given the peer up.
 pub(super) fn is_broken(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::NotConnected
-            | io::ErrorKind::UnexpectedEof
-    )
+    let given_up = error.raw_os_error().is_some()
+        && matches!(
+            error.kind(),
+            io::ErrorKind::TimedOut
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::NetworkDown
+        );
+    given_up
+        || matches!(
+            error.kind(),
+            io::ErrorKind::BrokenPipe
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::NotConnected
+                | io::ErrorKind::UnexpectedEof
+        )
 }
 
 /// The lower stream as `rustls` wants to see it.

@@ -27,6 +27,7 @@ use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::time::Clock;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
@@ -58,25 +59,41 @@ pub(super) struct Wire {
     scanner: Scanner,
     dechunk: Option<Dechunk>,
     interim: usize,
-    /// Bytes of the response so far.
-    received: u64,
     stage: Stage,
     /// Whether the connection may be kept, going by the fields of request and response.
     keep: bool,
     /// Whether ureq has found the message complete.
     complete: bool,
-    /// Set by whoever wants the rest of the body sooner than the limits say.
-    brake: Brake,
+    /// What whoever holds the response knows and wants of the rest.
+    gauge: Gauge,
 }
 
-/// A deadline that is set when the body is read already: for draining what nobody needs.
+/// What is shared with whoever holds the response.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Brake(Arc<OnceLock<Instant>>);
+pub(super) struct Gauge(Arc<Readings>);
 
-impl Brake {
+#[derive(Debug, Default)]
+struct Readings {
+    /// A deadline that is set when the body is read already: for draining what nobody needs.
+    brake: OnceLock<Instant>,
+    /// Bytes of the response so far.
+    received: AtomicU64,
+}
+
+impl Gauge {
     /// Reads of the body fail from now on once this time has come. Only the first call counts.
-    pub(super) fn set(&self, until: Instant) {
-        let _ = self.0.set(until);
+    pub(super) fn brake(&self, until: Instant) {
+        let _ = self.0.brake.set(until);
+    }
+
+    /// How many bytes of the response were read so far.
+    pub(super) fn received(&self) -> u64 {
+        self.0.received.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, amount: usize) {
+        // One thread reads; the others only look.
+        self.0.received.store(self.received() + amount as u64, Ordering::Relaxed);
     }
 }
 
@@ -89,6 +106,8 @@ pub(super) struct Sent {
     pub(super) forwarded: bool,
     /// The connection had carried a request before.
     pub(super) reused: bool,
+    /// Bytes of head and body that were written.
+    pub(super) bytes: u64,
     /// Route and request allow to keep the connection.
     pub(super) keep: bool,
 }
@@ -137,17 +156,16 @@ impl Wire {
             scanner: Scanner::default(),
             dechunk: None,
             interim: 0,
-            received: 0,
             stage: Stage::Head,
             keep: false,
             complete: false,
-            brake: Brake::default(),
+            gauge: Gauge::default(),
         }
     }
 
-    /// The brake of this message.
-    pub(super) fn brake(&self) -> Brake {
-        self.brake.clone()
+    /// The gauge of this message.
+    pub(super) fn gauge(&self) -> Gauge {
+        self.gauge.clone()
     }
 
     /// Reads until the head of the final response is there.
@@ -155,6 +173,8 @@ impl Wire {
         loop {
             match self.scanner.scan(self.input.filled()) {
                 Scan::Skip(blank) => self.input.start += blank,
+                // Whether the end of a head that is too long came with the same read is chance.
+                Scan::Complete(length) if length > MAX_HEAD => return Err(head::too_long()),
                 Scan::Complete(length) => {
                     let bytes = self.input.filled().get(..length).unwrap_or_default();
                     let head = head::parse(bytes, self.request.head)?;
@@ -174,7 +194,12 @@ impl Wire {
                         ));
                     }
                 }
-                Scan::NotHttp => return Err(head::not_http(self.input.filled())),
+                Scan::NotHttp => {
+                    // On a connection that was kept these bytes were on their way before the
+                    // request was: the end of a body that was longer than announced, as a rule.
+                    return Err(head::not_http(self.input.filled())
+                        .with_stale(self.request.reused && self.interim == 0));
+                }
                 Scan::Partial => {
                     if self.input.filled().len() > MAX_HEAD {
                         return Err(head::too_long());
@@ -204,10 +229,11 @@ impl Wire {
             && head.status == 407
             && let Some(until) = self.shared.clock.now().checked_add(REFUSAL_WAIT)
         {
-            self.brake.set(until);
+            self.gauge.brake(until);
         }
         if let Some(conn) = &self.conn {
-            self.shared.slot.arrived(head, conn, self.request.reused, self.shared.clock.now());
+            let received = self.gauge.received();
+            self.shared.slot.arrived(head, conn, self.request, received, self.shared.clock.now());
         }
     }
 
@@ -241,7 +267,7 @@ impl Wire {
     /// Reads once; `most` is what the buffer may grow to.
     fn fill(&mut self, most: usize) -> io::Result<usize> {
         let mut limits = self.limits;
-        if let Some(until) = self.brake.0.get() {
+        if let Some(until) = self.gauge.0.brake.get() {
             let nearest = limits.deadline.map_or(*until, |deadline| deadline.min(*until));
             limits.deadline = Some(nearest);
         }
@@ -256,7 +282,7 @@ impl Wire {
         }
         let amount = conn.stream.read(space, &wait)?;
         self.input.end += amount;
-        self.received += amount as u64;
+        self.gauge.count(amount);
         Ok(amount)
     }
 
@@ -265,10 +291,11 @@ impl Wire {
         if self.is_cut() {
             return map_error::cancelled(Phase::Headers);
         }
-        let message = if self.received == 0 {
+        let received = self.gauge.received();
+        let message = if received == 0 {
             "the connection was closed without a response".to_owned()
         } else {
-            format!("the connection was closed {} bytes into the response head", self.received)
+            format!("the connection was closed {received} bytes into the response head")
         };
         Error::new(ErrorKind::Connection, Phase::Headers, Fault::Target, message)
             .with_stale(self.is_stale())
@@ -284,7 +311,7 @@ impl Wire {
     }
 
     fn is_stale(&self) -> bool {
-        self.request.reused && self.received == 0
+        self.request.reused && self.gauge.received() == 0
     }
 
     fn is_cut(&self) -> bool {

@@ -22,8 +22,12 @@ pub(crate) struct Dante {
 
 impl Dante {
     pub(crate) fn start(method: Method) -> Option<Self> {
+        Self::start_in(method, &[])
+    }
+
+    pub(crate) fn start_in(method: Method, environment: &[(String, String)]) -> Option<Self> {
         let danted = require("danted")?;
-        let program = Program::start(&danted, 1, |ground| {
+        let program = Program::start_in(&danted, environment, 1, |ground| {
             let method = match method {
                 Method::None => "none",
                 Method::Username => "username",

@@ -13,8 +13,12 @@ pub(crate) struct Microsocks {
 impl Microsocks {
     /// With `credentials`, [`USER`] and [`PASSWORD`] are demanded.
     pub(crate) fn start(credentials: bool) -> Option<Self> {
+        Self::start_in(credentials, &[])
+    }
+
+    pub(crate) fn start_in(credentials: bool, environment: &[(String, String)]) -> Option<Self> {
         let microsocks = require("microsocks")?;
-        let program = Program::start(&microsocks, 1, |ground| {
+        let program = Program::start_in(&microsocks, environment, 1, |ground| {
             let port = ground.ports[0].to_string();
             let mut arguments =
                 vec!["-i".to_owned(), "127.0.0.1".to_owned(), "-p".to_owned(), port];

@@ -22,10 +22,12 @@
 )]
 
 pub(crate) mod dante;
+pub(crate) mod lookups;
 pub(crate) mod microsocks;
 pub(crate) mod nginx;
 pub(crate) mod process;
 pub(crate) mod raw;
+pub(crate) mod relay;
 pub(crate) mod squid;
 pub(crate) mod tinyproxy;
 

@@ -73,6 +73,16 @@ impl Program {
         ports: usize,
         prepare: impl Fn(&Ground) -> Vec<String>,
     ) -> Self {
+        Self::start_in(program, &[], ports, prepare)
+    }
+
+    /// The same, with these variables added to the environment.
+    pub(crate) fn start_in(
+        program: &Path,
+        environment: &[(String, String)],
+        ports: usize,
+        prepare: impl Fn(&Ground) -> Vec<String>,
+    ) -> Self {
         let name = program.file_name().unwrap().to_string_lossy().into_owned();
         let mut last = String::new();
         for _ in 0..STARTS {
@@ -81,6 +91,7 @@ impl Program {
             let output = File::create(ground.path("output.log")).unwrap();
             let child = Command::new(program)
                 .args(&arguments)
+                .envs(environment.iter().cloned())
                 .current_dir(ground.folder.path())
                 .stdin(Stdio::null())
                 .stdout(output.try_clone().unwrap())

@@ -51,7 +51,8 @@ impl Squid {
         self.program.address(0)
     }
 
-    /// The lines `METHOD URI STATUS USER`; the URI of a CONNECT is `host:port`.
+    /// The lines `PORT METHOD URI STATUS USER`, with the port from which the client came; the URI
+    /// of a CONNECT is `host:port`.
     pub(crate) fn access_log(&self) -> String {
         self.program.log("access.log")
     }
@@ -103,7 +104,7 @@ fn configuration(ground: &Ground, options: &SquidOptions, helper: Option<&Path>)
              memory_pools off\n\
              max_filedescriptors 8192\n\
              pinger_enable off\n\
-             logformat lab %rm %ru %>Hs %un\n\
+             logformat lab %>p %rm %ru %>Hs %un\n\
              acl asked has request\n\
              access_log stdio:{access} lab asked\n\
              cache_log {cache}\n\

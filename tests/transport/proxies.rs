@@ -155,6 +155,8 @@ fn refusals_keep_what_the_proxy_said() {
             "Proxy-Authenticate: Basic",
             "nope",
         ),
+        // To a CONNECT, this can only be the proxy's word.
+        ("401 Unauthorized", ErrorKind::ProxyAuth, "WWW-Authenticate: Basic", "nope"),
         ("403 Forbidden", ErrorKind::ProxyRefused, "X: y", ""),
         ("429 Too Many", ErrorKind::ProxyRefused, "Retry-After: 3", "slow"),
         ("502 Bad Gateway", ErrorKind::ProxyRefused, "X-Err: exit-node", big),
@@ -266,10 +268,13 @@ fn a_407_is_the_proxys_when_forwarded_and_the_targets_in_a_tunnel() {
     assert_eq!(client.fetch("http://a.test/", &route).unwrap(), (407, "nope".to_owned()));
     assert_eq!(client.get(&origin.url("/")).unwrap().0, 407);
 
-    // Other statuses of a forwarding proxy are responses.
-    let proxy = Server::answering("HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n");
-    let route = through(&format!("http://{}", proxy.addr));
-    assert_eq!(client.fetch("http://a.test/", &route).unwrap().0, 502);
+    // Other statuses of a forwarding proxy are responses; a 401 could be the target's.
+    for (line, status) in [("502 Bad", 502), ("401 Who", 401)] {
+        let answer = format!("HTTP/1.1 {line}\r\nContent-Length: 0\r\n\r\n");
+        let proxy = Server::answering(answer);
+        let route = through(&format!("http://{}", proxy.addr));
+        assert_eq!(client.fetch("http://a.test/", &route).unwrap().0, status);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod args;
 mod demo;
 mod exit;
+mod open_files;
 mod plan;
 mod policy;
 mod progress;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 use usage::UsageError;
 
 fn main() -> ExitCode {
+    open_files::allow_all();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -75,9 +75,9 @@ fn ways(name: &str, ways: &BTreeMap<String, Way>, health: &[ProxyStats]) -> Opti
             [numbers.attempts, numbers.answered, numbers.failed, numbers.ok]
                 .map(|number| number.to_string()),
         );
-        row.extend(
-            health.iter().find(|line| line.proxy == **way).map(|line| line.state.to_owned()),
-        );
+        row.extend(health.iter().find(|line| line.proxy == **way).map(|line| {
+            if line.auth_refused { "credentials refused" } else { line.state }.to_owned()
+        }));
         table.add_row(row);
     }
     if let Some(more) = list.len().checked_sub(MOST_WAYS).filter(|more| *more > 0) {

@@ -1,7 +1,7 @@
 //! What the worst case depends on beside the policy.
 
 use super::Bound;
-use super::solve::{backoff_runs, duration, times};
+use super::solve::{all_waits, duration, times};
 use crate::policy::{Retry, Timeouts};
 use std::time::Duration;
 
@@ -30,13 +30,16 @@ pub struct WorstCaseInput {
     pub(super) retry_after_cap: Duration,
     pub(super) max_body: Option<u64>,
     pub(super) lowest_rate: Option<u64>,
+    pub(super) proxied: bool,
+    pub(super) urllib3: bool,
 }
 
 impl WorstCaseInput {
     /// This library's engine: one connect clock for all addresses and handshakes, an unwanted
-    /// response drained for at most 100 ms, up to 30 redirects followed; the method is one that
-    /// the policy retries if there is any, a forced status is possible if the forcelist is not
-    /// empty; nothing is known about bodies.
+    /// response drained for at most 100 ms while its wait runs already, up to 30 redirects
+    /// followed at once; the method is one that the policy retries if there is any, a forced
+    /// status is possible if the forcelist is not empty; no proxy, and nothing is known about
+    /// bodies.
     pub fn new(retry: &Retry, timeouts: &Timeouts) -> Self {
         Self {
             retry: retry.clone(),
@@ -51,6 +54,8 @@ impl WorstCaseInput {
             retry_after_cap: retry.longest_retry_after(),
             max_body: None,
             lowest_rate: None,
+            proxied: false,
+            urllib3: false,
         }
     }
 
@@ -116,6 +121,24 @@ impl WorstCaseInput {
         self
     }
 
+    /// Whether a proxy stands in between: it may refuse with a Retry-After of its own.
+    pub fn proxied(mut self, proxied: bool) -> Self {
+        self.proxied = proxied;
+        self
+    }
+
+    /// Describes the engine of urllib3 where it takes its time otherwise than this one:
+    ///
+    /// - A response is drained first and waited for then, and one that is raised as used up is
+    ///   drained too. This engine drains while the wait runs, and reads what it raises as it reads
+    ///   any last response.
+    /// - A redirect waits for its Retry-After. This engine follows at once, as requests does.
+    /// - Some failures count as `other`. Of this engine's none does.
+    pub fn urllib3_engine(mut self, urllib3: bool) -> Self {
+        self.urllib3 = urllib3;
+        self
+    }
+
     /// (total + 1) · (connect + read) + the waits before `total` retries.
     pub(super) fn formula(&self) -> Bound {
         let (connect, read) = match self.attempt_timeouts() {
@@ -126,9 +149,7 @@ impl WorstCaseInput {
             return unbounded("`total` has no limit");
         };
         let attempt = connect.as_nanos() + read.as_nanos();
-        let waits = backoff_runs(self.retry.backoff_shape(), total.into())
-            .iter()
-            .fold(0_u128, |sum, run| sum.saturating_add(times(run.wait, run.count)));
+        let waits = all_waits(self.retry.backoff_shape(), total.into());
         let attempts = times(attempt, u64::from(total) + 1);
         Bound::At(duration(attempts.saturating_add(waits)))
     }

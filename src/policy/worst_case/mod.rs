@@ -19,6 +19,7 @@ pub use input::WorstCaseInput;
 
 use super::{Retry, Timeouts, format_duration};
 use solve::{Assume, Kind, solve};
+pub(super) use solve::{all_waits, duration};
 use std::fmt;
 use std::time::Duration;
 
@@ -60,11 +61,13 @@ impl fmt::Display for Bound {
 pub enum WorstOutcome {
     /// No connection within the connect timeout.
     Connect,
+    /// A refusal by the proxy, with a Retry-After.
+    ConnectRetryAfter,
     /// Silence, or a broken connection, after the request went out.
     Read,
     /// A status of the forcelist.
     Status,
-    /// A status with a Retry-After.
+    /// A status with a Retry-After; one of zero where the own wait is the longer.
     StatusRetryAfter,
     /// Any other failure.
     Other,
@@ -82,7 +85,7 @@ pub enum WorstOutcome {
 pub struct WorstStep {
     /// What each of them ends with.
     pub outcome: WorstOutcome,
-    /// How long each takes.
+    /// How long each takes, with what draining it takes beyond the wait.
     pub cost: Duration,
     /// The wait that follows each.
     pub wait: Duration,

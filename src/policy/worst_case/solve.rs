@@ -7,8 +7,10 @@
 //!    one long row of retries waits at least as long as the same retries cut up by redirects:
 //!    redirects go first.
 //! 2. A Retry-After adds to its retry what it exceeds the own wait by, which is most where the own
-//!    wait is least: statuses with Retry-After go to the front of the row. The `i`-th of them is
-//!    therefore worth a fixed amount, and less than the one before it.
+//!    wait is least: what may carry one goes to the front of the row, statuses first, since they
+//!    cost no less than a refusal by a proxy. The `i`-th of them is therefore worth a fixed amount,
+//!    and less than the one before it. Draining that runs beside a wait is the same again: a wait
+//!    that is no shorter than the drain.
 //! 3. So the best `m` retries are simply the `m` that are worth most, whatever `m` is, and the
 //!    waits depend on `m` alone.
 //! 4. Worth and waits come in runs of equal values (four kinds, and fewer than a hundred different
@@ -77,6 +79,24 @@ pub(super) fn backoff_runs(backoff: &Backoff, retries: u64) -> Vec<Run> {
     runs
 }
 
+/// The waits before `retries` retries together, in nanoseconds.
+pub(in crate::policy) fn all_waits(backoff: &Backoff, retries: u64) -> u128 {
+    backoff_runs(backoff, retries)
+        .iter()
+        .fold(0, |sum, run| sum.saturating_add(times(run.wait, run.count)))
+}
+
+/// What is left of the runs behind the first `count` of their values.
+fn after(count: u64, runs: Vec<Run>) -> impl Iterator<Item = Run> {
+    let mut left = count;
+    runs.into_iter().filter_map(move |run| {
+        let skipped = left.min(run.count);
+        left -= skipped;
+        let count = run.count - skipped;
+        (count > 0).then_some(Run { wait: run.wait, count })
+    })
+}
+
 /// Retries that are worth the same.
 #[derive(Clone, Copy)]
 struct Item {
@@ -94,6 +114,15 @@ impl Item {
 
     fn is_status(&self) -> bool {
         matches!(self.outcome, WorstOutcome::Status | WorstOutcome::StatusRetryAfter)
+    }
+
+    /// Where in the row it stands: what may ask for a wait goes to the front.
+    fn rank(&self) -> u8 {
+        match self.outcome {
+            _ if self.is_status() => 0,
+            WorstOutcome::ConnectRetryAfter => 1,
+            _ => 2,
+        }
     }
 }
 
@@ -134,7 +163,7 @@ impl Problem {
             (None, None) => Err(unbounded(&format!("neither `total` nor `{name}` has a limit"))),
         };
         let reads = input.method_retryable && assume.allows(Kind::Read);
-        let others = assume.only.is_none();
+        let others = input.urllib3 && assume.only.is_none();
         let connects = count(assume.allows(Kind::Connect), "connect", retry.connect_budget())?;
         let reads = count(reads, "read", retry.read_budget())?;
         let others = count(others, "other", retry.other_budget())?;
@@ -145,18 +174,30 @@ impl Problem {
         let backoff = if assume.no_waits { &no_waits } else { retry.backoff_shape() };
         let item = |outcome, cost, count| Item { outcome, cost, extra: 0, count };
         let mut items = vec![
-            item(WorstOutcome::Connect, costs.unconnected, connects),
             item(WorstOutcome::Read, costs.with_body, reads),
             item(WorstOutcome::Other, costs.answered, others),
         ];
+        let asked = if triggers(input, assume) { costs.cap } else { 0 };
         for run in backoff_runs(backoff, statuses) {
-            let asked = if triggers(input, assume) { costs.cap } else { 0 };
             let extra = asked.saturating_sub(run.wait);
             let outcome = match extra {
                 0 if input.forced_status => WorstOutcome::Status,
                 _ => WorstOutcome::StatusRetryAfter,
             };
-            items.push(Item { outcome, cost: costs.drained, extra, count: run.count });
+            let cost = match input.urllib3 {
+                true => costs.drained,
+                false => costs.drained_beside(asked.max(run.wait)),
+            };
+            items.push(Item { outcome, cost, extra, count: run.count });
+        }
+        let asked = if input.proxied { asked } else { 0 };
+        for run in after(statuses, backoff_runs(backoff, statuses.saturating_add(connects))) {
+            let extra = asked.saturating_sub(run.wait);
+            let outcome = match extra {
+                0 => WorstOutcome::Connect,
+                _ => WorstOutcome::ConnectRetryAfter,
+            };
+            items.push(Item { outcome, cost: costs.unconnected, extra, count: run.count });
         }
         items.retain(|item| item.count > 0);
         items.sort_by_key(|item| std::cmp::Reverse(item.worth()));
@@ -178,7 +219,7 @@ impl Problem {
             most,
             redirects,
             redirect_cost: costs.drained,
-            redirect_wait: if assume.retry_after { costs.cap } else { 0 },
+            redirect_wait: if assume.retry_after && input.urllib3 { costs.cap } else { 0 },
             redirects_count,
         })
     }
@@ -246,12 +287,11 @@ fn try_solve(input: &WorstCaseInput, assume: Assume) -> Result<Vec<WorstStep>, B
     let mut ends = vec![End { cost, retries: 0..=problem.most, statuses_first: false, spare: 0 }];
     if !assume.handed_out {
         let statuses = statuses_are_retried(input, assume);
-        if statuses && input.retry.raises_on_status() {
+        if statuses && input.retry.raises_on_status() && input.urllib3 {
             ends.extend(raised_status_ends(input, &problem, costs.drained));
         }
-        let redirects = assume.redirects && input.follow_redirects;
-        if redirects && input.retry.raises_on_redirect() {
-            ends.extend(raised_redirect_ends(&problem, costs.drained));
+        if assume.redirects && input.follow_redirects {
+            ends.extend(raised_redirect_ends(input, &problem, costs.drained));
         }
     }
     Ok(longest(&problem, &ends))
@@ -289,6 +329,12 @@ impl Costs {
             cap: if assume.no_waits { 0 } else { input.retry_after_cap.as_nanos() },
         })
     }
+
+    /// A response that is drained while a wait runs.
+    fn drained_beside(&self, wait: u128) -> u128 {
+        let drain = self.drained.saturating_sub(self.answered);
+        self.answered.saturating_add(drain.saturating_sub(wait))
+    }
 }
 
 /// Whether a server can say anything with a status that makes it retried.
@@ -306,13 +352,17 @@ fn triggers(input: &WorstCaseInput, assume: Assume) -> bool {
     assume.retry_after && input.retry.respects_retry_after()
 }
 
-/// The smaller of the policy's limit and the session's.
-fn redirect_limit(input: &WorstCaseInput) -> Option<u32> {
-    let own = match input.retry.total_budget() {
+/// The policy's own limit of redirects.
+fn own_redirect_limit(input: &WorstCaseInput) -> Option<u32> {
+    match input.retry.total_budget() {
         Budget::Off => Some(0),
         _ => input.retry.redirect_budget().limit(),
-    };
-    match (own, input.max_redirects) {
+    }
+}
+
+/// The smaller of the policy's limit and the session's.
+fn redirect_limit(input: &WorstCaseInput) -> Option<u32> {
+    match (own_redirect_limit(input), input.max_redirects) {
         (Some(own), Some(max)) => Some(own.min(max)),
         (own, max) => own.or(max),
     }
@@ -339,25 +389,26 @@ fn raised_status_ends(input: &WorstCaseInput, problem: &Problem, cost: u128) -> 
 }
 
 /// Ends by a redirect that is drained before it is raised.
-fn raised_redirect_ends(problem: &Problem, cost: u128) -> Vec<End> {
+fn raised_redirect_ends(input: &WorstCaseInput, problem: &Problem, cost: u128) -> Vec<End> {
     let (mut ends, most) = (Vec::new(), problem.most);
-    if problem.redirects_count {
-        if let Some(least) = retries_that_use_up_total(problem) {
-            ends.push(End { cost, retries: least..=most, statuses_first: false, spare: 0 });
-        }
-        if let Some(total) = problem.total {
-            if let Some(room) = total.checked_sub(problem.redirects) {
-                ends.push(End {
-                    cost,
-                    retries: 0..=most.min(room),
-                    statuses_first: false,
-                    spare: 0,
-                });
-            }
-            return ends;
-        }
+    let end = |retries| End { cost, retries, statuses_first: false, spare: 0 };
+    let raises = input.retry.raises_on_redirect();
+    // A session's limit raises whatever the policy says.
+    let by_session = input
+        .max_redirects
+        .is_some_and(|max| own_redirect_limit(input).is_none_or(|own| max <= own));
+    let limit_raises = raises || by_session;
+    let total = problem.total.filter(|_| problem.redirects_count);
+    if let (true, Some(_), Some(least)) = (raises, total, retries_that_use_up_total(problem)) {
+        ends.push(end(least..=most));
     }
-    ends.push(End { cost, retries: 0..=most, statuses_first: false, spare: 0 });
+    let room = match total {
+        Some(total) => total.checked_sub(problem.redirects),
+        None => Some(most),
+    };
+    if let (true, Some(room)) = (limit_raises, room) {
+        ends.push(end(0..=most.min(room)));
+    }
     ends
 }
 
@@ -411,8 +462,8 @@ fn sequence(problem: &Problem, items: &[Item], retries: u64, end: &End) -> Vec<W
             Item { count, ..*item }
         })
         .collect();
-    // Stable, so that statuses keep their order, which is that of the waits they exceed.
-    taken.sort_by_key(|item| !item.is_status());
+    // Stable, so that they keep their order, which is that of the waits they exceed.
+    taken.sort_by_key(Item::rank);
     let mut waits = problem.waits.iter().map(|run| (run.wait, run.count));
     let (mut wait, mut room) = waits.next().unwrap_or((0, u64::MAX));
     for item in taken {
@@ -450,7 +501,7 @@ pub(super) fn times(nanos: u128, count: u64) -> u128 {
     nanos.saturating_mul(count.into())
 }
 
-pub(super) fn duration(nanos: u128) -> Duration {
+pub(in crate::policy) fn duration(nanos: u128) -> Duration {
     let seconds = u64::try_from(nanos / 1_000_000_000);
     let rest = u32::try_from(nanos % 1_000_000_000).unwrap_or(0);
     seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, rest))

@@ -1,6 +1,7 @@
 use super::*;
 use crate::policy::{
-    Backoff, Budget, Category, Decision, LongWait, Methods, Outcome, Retry, WaitSource,
+    Backoff, Budget, Category, Decision, Exhausted, LongWait, Methods, Outcome, Retry, Shape,
+    WaitSource,
 };
 use crate::rng::Rng;
 use crate::time::secs;
@@ -45,25 +46,46 @@ fn the_known_figures() {
 }
 
 #[test]
-fn our_engine_drains_what_it_retries() {
+fn our_engine_drains_while_the_wait_runs() {
     let worst = WorstCase::of(&Retry::long_run(), &timeouts());
-    // Three forced statuses, the most that `status` permits, at 100 ms each.
-    assert_eq!(worst.exact(), at(159.3));
-    let shown: Vec<_> = worst
-        .sequence()
-        .iter()
-        .map(|step| (step.outcome, step.cost.as_secs_f64(), step.wait.as_secs_f64(), step.times))
-        .collect();
+    // The waits outlast the draining, so it makes no difference what is answered.
+    assert_eq!(worst.exact(), at(159.0));
+    let shown = |worst: &WorstCase| -> Vec<_> {
+        let seconds = |time: Duration| time.as_secs_f64();
+        let steps = worst.sequence().iter();
+        steps
+            .map(|step| (step.outcome, seconds(step.cost), seconds(step.wait), step.times))
+            .collect()
+    };
     assert_eq!(
-        shown,
+        shown(&worst),
         [
-            (WorstOutcome::Status, 30.1, 0.6, 1),
-            (WorstOutcome::Status, 30.1, 1.2, 1),
-            (WorstOutcome::Status, 30.1, 2.4, 1),
+            (WorstOutcome::Status, 30.0, 0.6, 1),
+            (WorstOutcome::Status, 30.0, 1.2, 1),
+            (WorstOutcome::Read, 30.0, 2.4, 1),
             (WorstOutcome::Read, 30.0, 4.8, 1),
             (WorstOutcome::Final, 30.0, 0.0, 1),
         ]
     );
+    // Where there is no wait, draining takes its 100 ms.
+    let series = Retry::long_run().backoff(Backoff::urllib3(secs(0.6)));
+    let worst = WorstCase::of(&series, &timeouts());
+    assert_eq!(worst.exact(), at(158.5));
+    assert_eq!(shown(&worst)[0], (WorstOutcome::Status, 30.1, 0.0, 1));
+    assert_eq!(WorstCase::of(&Retry::long_run(), &timeouts()).occupied(), at(150.5));
+    // urllib3 drains first and waits then.
+    let input = WorstCaseInput::new(&Retry::long_run(), &timeouts()).urllib3_engine(true);
+    assert_eq!(WorstCase::compute(&input).exact(), at(159.3));
+}
+
+#[test]
+fn a_proxy_may_ask_for_waits_as_well() {
+    let input = WorstCaseInput::new(&Retry::long_run(), &timeouts());
+    let worst = WorstCase::compute(&input.clone());
+    assert_eq!(worst.with_retry_after(), at(150.0 + 3.0 * 600.0 + 4.8));
+    let proxied = WorstCase::compute(&input.proxied(true));
+    assert_eq!(proxied.exact(), at(159.0));
+    assert_eq!(proxied.with_retry_after(), at(4.0 * 30.0 + 5.0 + 4.0 * 600.0));
 }
 
 #[test]
@@ -86,7 +108,12 @@ fn retry_after_goes_where_the_own_wait_is_least() {
 #[test]
 fn redirects_share_the_total_or_add_to_it() {
     let none = undrained(&Retry::none().redirect(2));
-    assert_eq!((none.exact(), none.with_redirects()), (at(30.0), at(90.0 + 2.0 * 21_600.0)));
+    assert_eq!((none.exact(), none.with_redirects()), (at(30.0), at(90.0)));
+    let urllib3 = WorstCaseInput::new(&Retry::none().redirect(2), &timeouts())
+        .drain(Duration::ZERO)
+        .urllib3_engine(true);
+    let redirected = WorstCase::compute(&urllib3).with_redirects();
+    assert_eq!(redirected, at(90.0 + 2.0 * 21_600.0));
     let session = WorstCaseInput::new(&Retry::none(), &timeouts())
         .drain(Duration::ZERO)
         .retry_after_cap(Duration::ZERO);
@@ -120,10 +147,10 @@ fn a_status_that_only_retry_after_makes_an_end_leaves_some_of_the_total() {
 #[test]
 fn what_has_no_bound_says_why() {
     let of = |retry: Retry, timeouts: Timeouts| WorstCase::of(&retry, &timeouts);
-    let open = of(Retry::long_run().total(None), timeouts());
+    let open = of(Retry::long_run().total(None).read(None), timeouts());
     assert_eq!(
         open.exact().to_string(),
-        "unbounded, because neither `total` nor `other` has a limit"
+        "unbounded, because neither `total` nor `read` has a limit"
     );
     assert_eq!(open.formula().to_string(), "unbounded, because `total` has no limit");
     assert_eq!(open.sequence(), []);
@@ -135,9 +162,18 @@ fn what_has_no_bound_says_why() {
     let lost = of(Retry::long_run(), Timeouts::unlimited());
     assert_eq!(lost.exact().to_string(), "unbounded, because no connect timeout is set");
 
-    let closed = Retry::long_run().total(None).other(1);
-    // Three connects, six that reach the server, the end; nine waits, of which the last is capped.
-    assert_eq!(undrained(&closed).exact(), at(15.0 + 180.0 + 30.0 + 153.0 + 120.0));
+    // No failure of this engine counts as `other`, so the other budgets are enough: three
+    // connects, five that reach the server, the end, and eight waits.
+    let closed = Retry::long_run().total(None);
+    assert_eq!(undrained(&closed).exact(), at(15.0 + 150.0 + 30.0 + 153.0));
+    let urllib3 = WorstCaseInput::new(&closed, &timeouts()).urllib3_engine(true);
+    assert_eq!(
+        WorstCase::compute(&urllib3).exact().to_string(),
+        "unbounded, because neither `total` nor `other` has a limit"
+    );
+    // One more that reaches the server, three of them drained, and a wait that is capped.
+    let urllib3 = WorstCaseInput::new(&closed.other(1), &timeouts()).urllib3_engine(true);
+    assert_eq!(WorstCase::compute(&urllib3).exact(), at(15.0 + 180.3 + 30.0 + 153.0 + 120.0));
 }
 
 #[test]
@@ -186,6 +222,8 @@ struct Left {
     total: Option<u32>,
     /// Connect, read, status, other, redirect.
     kinds: [Option<u32>; 5],
+    /// How many were followed.
+    redirects: u32,
 }
 
 impl Search<'_> {
@@ -207,29 +245,45 @@ impl Search<'_> {
         let own = self.backoff.longest(consecutive + 1);
         let drained = self.answered + input.drain;
         let handed_out = self.answered + self.body;
+        let asked = own.max(input.retry_after_cap);
+        // Draining comes before the wait in urllib3, and runs beside it here.
+        let (status, beside) =
+            if input.urllib3 { (drained, Duration::ZERO) } else { (self.answered, input.drain) };
         let mut best = handed_out;
-        let mut failures = vec![(0, self.connect, own), (3, self.answered, own)];
+        let mut failures = vec![(0, self.connect, own)];
+        if input.urllib3 {
+            failures.push((3, self.answered, own));
+        }
+        if input.proxied && retry.respects_retry_after() {
+            failures.push((0, self.connect, asked));
+        }
         if input.method_retryable {
             failures.push((1, handed_out, own));
             if input.forced_status {
-                failures.push((2, drained, own));
+                failures.push((2, status, own.max(beside)));
             }
             let triggers = input.forced_status || left.total.is_some_and(|total| total > 0);
             if retry.respects_retry_after() && triggers {
-                failures.push((2, drained, own.max(input.retry_after_cap)));
+                failures.push((2, status, asked.max(beside)));
             }
         }
         for (kind, cost, wait) in failures {
             best = best.max(match Self::less(left, kind, true) {
                 Some(left) => cost + wait + self.longest(left, consecutive + 1),
-                None if kind == 2 && !retry.raises_on_status() => handed_out,
+                None if kind == 2 && !(input.urllib3 && retry.raises_on_status()) => handed_out,
                 None => cost,
             });
         }
         if input.follow_redirects {
             let in_total = retry.counts_redirects_in_total();
+            let wait = if input.urllib3 { input.retry_after_cap } else { Duration::ZERO };
+            let by_session = input.max_redirects == Some(left.redirects);
             best = best.max(match Self::less(left, 4, in_total) {
-                Some(left) => drained + input.retry_after_cap + self.longest(left, 0),
+                _ if by_session => drained,
+                Some(left) => {
+                    let left = Left { redirects: left.redirects + 1, ..left };
+                    drained + wait + self.longest(left, 0)
+                }
                 None if retry.raises_on_redirect() => drained,
                 None => handed_out,
             });
@@ -243,6 +297,10 @@ fn small_budget(most: u32) -> impl Strategy<Value = Budget> {
         1 => Just(Budget::Unlimited),
         6 => (0..most).prop_map(Budget::Times),
     ]
+}
+
+fn small_limit() -> impl Strategy<Value = Option<u32>> {
+    proptest::option::of(0_u32..3)
 }
 
 fn millis(most: u64) -> impl Strategy<Value = Duration> {
@@ -262,6 +320,7 @@ prop_compose! {
             Just(Backoff::decorrelated(secs(1.0))),
         ],
         flags in proptest::array::uniform7(any::<bool>()),
+        (proxied, urllib3, max_redirects) in (any::<bool>(), any::<bool>(), small_limit()),
         (phases, addresses) in (1_u32..4, 1_u32..3),
     ) -> WorstCaseInput {
         let [connects, reads, redirects, statuses, others] = budgets;
@@ -284,9 +343,11 @@ prop_compose! {
             .addresses(addresses)
             .drain(drain)
             .follow_redirects(follow)
-            .max_redirects(None)
+            .max_redirects(max_redirects)
             .method_retryable(retryable)
             .forced_status(forced)
+            .proxied(proxied)
+            .urllib3_engine(urllib3)
     }
 }
 
@@ -323,6 +384,7 @@ proptest! {
         let left = Left {
             total: retry.total_budget().limit(),
             kinds: limits.map(Budget::limit),
+            redirects: 0,
         };
         prop_assert_eq!(head, search(Duration::ZERO).longest(left, 0));
         prop_assert_eq!(whole, search(Duration::from_millis(body)).longest(left, 0));
@@ -351,15 +413,17 @@ proptest! {
     }
 }
 
-/// What an adversary plays for a step, and how long the attempt takes in our engine.
-fn outcome_of(step: WorstOutcome, cap: Duration) -> Option<Outcome> {
-    let error = |category| Outcome::Error { category, permanent: false, retry_after: None };
+/// What an adversary plays for a step; `asked` is what a Retry-After says, where there is one.
+fn outcome_of(step: WorstOutcome, asked: Duration) -> Option<Outcome> {
+    let error = |category, retry_after| Outcome::Error { category, permanent: false, retry_after };
+    let status = |retry_after| Outcome::Status { status: 503, retry_after };
     Some(match step {
-        WorstOutcome::Connect => error(Category::Connect),
-        WorstOutcome::Read => error(Category::Read),
-        WorstOutcome::Other => error(Category::Other),
-        WorstOutcome::Status => Outcome::Status { status: 503, retry_after: None },
-        WorstOutcome::StatusRetryAfter => Outcome::Status { status: 503, retry_after: Some(cap) },
+        WorstOutcome::Connect => error(Category::Connect, None),
+        WorstOutcome::ConnectRetryAfter => error(Category::Connect, Some(asked)),
+        WorstOutcome::Read => error(Category::Read, None),
+        WorstOutcome::Other => error(Category::Other, None),
+        WorstOutcome::Status => status(None),
+        WorstOutcome::StatusRetryAfter => status(Some(asked)),
         WorstOutcome::Redirect | WorstOutcome::RedirectRetryAfter | WorstOutcome::Final => {
             return None;
         }
@@ -374,36 +438,64 @@ fn for_real(input: &WorstCaseInput) -> WorstCaseInput {
     WorstCaseInput { retry, phases: 1, addresses: 1, ..input.clone() }
 }
 
+/// Plays the worst sequence to the counters; `false` where they decide otherwise.
+fn walk(input: &WorstCaseInput) -> Result<(), String> {
+    let worst = WorstCase::compute(input);
+    let (mut state, mut rng) = (input.retry.start(), Rng::seeded(1));
+    for step in worst.sequence_with_redirects() {
+        // Who wants the own wait, because it is longer, asks for none.
+        let cap = input.retry_after_cap;
+        let asked = if step.wait > cap { Duration::ZERO } else { cap };
+        for _ in 0..step.times {
+            let decision = match step.outcome {
+                WorstOutcome::Final => break,
+                WorstOutcome::Redirect => state.redirect(None),
+                WorstOutcome::RedirectRetryAfter => state.redirect(Some(asked)),
+                other => match outcome_of(other, asked) {
+                    Some(outcome) => state.decide(&Method::GET, &outcome, &mut rng),
+                    None => return Err(format!("{step:?} is nothing to play")),
+                },
+            };
+            if !matches!(decision, Decision::Retry { wait, .. } if wait == step.wait) {
+                return Err(format!("{step:?}: {decision:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_retry_after_below_the_own_wait_is_not_what_takes_longest() {
+    // The first status asks for nothing, so that the own wait of 184 ms applies, and not 1 ms.
+    let ms = Duration::from_millis;
+    let retry = Retry::urllib3()
+        .total(2)
+        .backoff(Backoff::exponential(ms(184)).with_max(ms(368)))
+        .retry_after_max(ms(1))
+        .allowed_methods(Methods::Any);
+    let input = WorstCaseInput::new(&retry, &Timeouts::from(Duration::ZERO)).drain(ms(1));
+    for urllib3 in [false, true] {
+        assert_eq!(walk(&input.clone().urllib3_engine(urllib3)), Ok(()));
+    }
+    let worst = WorstCase::compute(&input);
+    assert_eq!(worst.exact(), Bound::At(ms(184 + 368)));
+}
+
 proptest! {
     #[test]
-    fn the_engine_of_retries_walks_the_worst_sequence(input in any_input().prop_map(|input| for_real(&input))) {
-        let worst = WorstCase::compute(&input);
-        let (mut state, mut rng) = (input.retry.start(), Rng::seeded(1));
+    fn the_engine_of_retries_walks_the_worst_sequence(
+        input in any_input().prop_map(|input| for_real(&input)),
+    ) {
         // The longest draws of a jittered shape cannot be had on demand.
-        prop_assume!(input.retry.backoff_shape().shape() != crate::policy::Shape::Decorrelated);
-        for step in worst.sequence_with_redirects() {
-            for _ in 0..step.times {
-                let decision = match step.outcome {
-                    WorstOutcome::Final => break,
-                    WorstOutcome::Redirect => state.redirect(None),
-                    WorstOutcome::RedirectRetryAfter => state.redirect(Some(input.retry_after_cap)),
-                    other => {
-                        let outcome = outcome_of(other, input.retry_after_cap).unwrap();
-                        state.decide(&Method::GET, &outcome, &mut rng)
-                    }
-                };
-                let Decision::Retry { wait, .. } = decision else {
-                    return Err(TestCaseError::fail(format!("{step:?}: {decision:?}")));
-                };
-                prop_assert_eq!(wait, step.wait);
-            }
+        if input.retry.backoff_shape().shape() != Shape::Decorrelated {
+            prop_assert_eq!(walk(&input), Ok(()));
         }
     }
 
     #[test]
     fn no_adversary_gets_beyond_the_worst_case(
         input in any_input().prop_map(|input| for_real(&input)),
-        moves in proptest::collection::vec((0_usize..7, 0_u64..5000), 30),
+        moves in proptest::collection::vec((0_usize..8, 0_u64..5000), 30),
         seed in any::<u64>(),
     ) {
         let Bound::At(bound) = WorstCase::compute(&input).with_redirects() else {
@@ -411,10 +503,11 @@ proptest! {
         };
         let (connect, read) = input.attempt_timeouts().unwrap();
         let (mut state, mut rng) = (input.retry.start(), Rng::seeded(seed));
-        let mut spent = Duration::ZERO;
+        let (mut spent, mut redirects) = (Duration::ZERO, 0);
         for (kind, asked) in moves {
             let kind = [
                 WorstOutcome::Connect,
+                WorstOutcome::ConnectRetryAfter,
                 WorstOutcome::Read,
                 WorstOutcome::Other,
                 WorstOutcome::Status,
@@ -422,32 +515,45 @@ proptest! {
                 WorstOutcome::Redirect,
                 WorstOutcome::RedirectRetryAfter,
             ][kind];
+            let needless = match kind {
+                WorstOutcome::ConnectRetryAfter => !input.proxied,
+                WorstOutcome::Other => !input.urllib3,
+                _ => false,
+            };
+            if needless {
+                continue;
+            }
             let asked = Duration::from_millis(asked);
+            let is_redirect =
+                matches!(kind, WorstOutcome::Redirect | WorstOutcome::RedirectRetryAfter);
+            let by_session = input.max_redirects == Some(redirects);
             let decision = match kind {
-                WorstOutcome::Redirect | WorstOutcome::RedirectRetryAfter
-                    if !input.follow_redirects =>
-                {
-                    Decision::Final
+                _ if is_redirect && !input.follow_redirects => Decision::Final,
+                _ if is_redirect && by_session => {
+                    Decision::Exhausted { reason: Exhausted::Redirect, raise: true }
                 }
-                WorstOutcome::Redirect => state.redirect(None),
-                WorstOutcome::RedirectRetryAfter => state.redirect(Some(asked)),
+                WorstOutcome::RedirectRetryAfter if input.urllib3 => state.redirect(Some(asked)),
+                _ if is_redirect => state.redirect(None),
                 other => {
                     let outcome = outcome_of(other, asked).unwrap();
                     state.decide(&Method::GET, &outcome, &mut rng)
                 }
             };
-            spent += if kind == WorstOutcome::Connect { connect } else { connect + read };
-            let has_head = !matches!(
-                kind,
-                WorstOutcome::Connect | WorstOutcome::Read | WorstOutcome::Other
-            );
+            redirects += u32::from(is_redirect);
+            let connects =
+                matches!(kind, WorstOutcome::Connect | WorstOutcome::ConnectRetryAfter);
+            spent += if connects { connect } else { connect + read };
+            let has_head =
+                !connects && !matches!(kind, WorstOutcome::Read | WorstOutcome::Other);
+            let drain = if has_head { input.drain } else { Duration::ZERO };
             match decision {
                 Decision::Retry { wait, source } => {
                     prop_assert_eq!(wait.is_zero(), source == WaitSource::None);
-                    spent += wait + if has_head { input.drain } else { Duration::ZERO };
+                    let beside = !input.urllib3 && !is_redirect;
+                    spent += if beside { wait.max(drain) } else { wait + drain };
                 }
-                Decision::Exhausted { raise: true, .. } if has_head => {
-                    spent += input.drain;
+                Decision::Exhausted { raise: true, .. } if is_redirect || input.urllib3 => {
+                    spent += drain;
                     break;
                 }
                 _ => break,

@@ -38,7 +38,7 @@ impl Running {
         let mut held: Option<(Route, Lease)> = None;
         loop {
             let now = core.now();
-            if self.over || self.deadline.is_some_and(|deadline| now >= deadline) {
+            if self.deadline.is_some_and(|deadline| now >= deadline) {
                 return self.too_late();
             }
             let (mut route, lease) = match held.take() {
@@ -58,6 +58,20 @@ impl Running {
             let began = core.now();
             let outcome = self.attempt(session, core, request, &route);
             match outcome {
+                // RFC 9110, 15.5.9: the server closed what it took for idle, while the request was on
+                // its way. The answer is to a silence and not to the request.
+                Ok(incoming)
+                    if incoming.status == 408
+                        && incoming.connection.reused
+                        && !resend
+                        && self.may_resend(false) =>
+                {
+                    let facts = Facts { status: Some(408), error: None, reused: true };
+                    self.record(&route, began, core.now(), &facts, resend);
+                    self.note("the kept connection had timed out; sent again on a fresh one");
+                    resend = true;
+                    held = Some((route, lease));
+                }
                 Ok(incoming) => {
                     match self.answered(session, core, request, &route, incoming, began, resend) {
                         Next::Hop { same_way: true } => {
@@ -78,7 +92,7 @@ impl Running {
                 Err(error) => {
                     let facts = Facts { reused: error.is_stale(), ..Facts::of(&error) };
                     self.record(&route, began, core.now(), &facts, resend);
-                    if error.is_stale() && !resend && self.may_resend() {
+                    if error.is_stale() && !resend && self.may_resend(error.is_unsent()) {
                         self.note("the kept connection had died; sent again on a fresh one");
                         resend = true;
                         held = Some((route, lease));
@@ -181,8 +195,9 @@ impl Running {
             .attempt(outgoing, route, &limits)
     }
 
-    /// Whether a request may be sent again although the first copy was lost with its connection.
-    fn may_resend(&self) -> bool {
+    /// Whether a request may be sent again although the first copy was lost with its connection;
+    /// `unsent` where no byte of it can have arrived.
+    fn may_resend(&self, unsent: bool) -> bool {
         // RFC 9110 9.2.2: the idempotent methods.
         let method = &self.current.method;
         let idempotent = [
@@ -193,7 +208,7 @@ impl Running {
             Method::PUT,
             Method::DELETE,
         ];
-        idempotent.contains(method) && self.current.body.is_replayable()
+        (unsent || idempotent.contains(method)) && self.current.body.is_replayable()
     }
 
     /// What a response head leads to.
@@ -292,7 +307,8 @@ impl Running {
             Content::Stream(limits)
         } else {
             match read_body(incoming, limits, &self.current.method) {
-                Ok((incoming, body, wire)) => {
+                Ok((mut incoming, body, wire)) => {
+                    incoming.count_received();
                     self.record(route, began, core.now(), &facts, resend);
                     if let Some(remark) = remark {
                         self.note(remark);
@@ -385,9 +401,9 @@ impl Running {
         headless.connection = incoming.connection.clone();
         incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
         // A hop has no history of its own; that of the chain goes to its last response.
-        let hops = std::mem::take(&mut self.hops);
+        let (hops, attempts) = (std::mem::take(&mut self.hops), std::mem::take(&mut self.attempts));
         let response = self.response(core, route, headless, Content::Nothing);
-        self.hops = hops;
+        (self.hops, self.attempts) = (hops, attempts);
         self.hop_to(next, response);
         // Maps and the environment are asked again for each hop; a member of the pool covers all.
         Next::Hop { same_way: route.member.is_some() }
@@ -405,7 +421,6 @@ impl Running {
             crate::error::Fault::Target,
             format!("too many {} error responses", response.status()),
         );
-        self.attempts = response.attempts().to_vec();
         self.end(error.with_retry_after(wanted).with_response(response))
     }
 
@@ -418,6 +433,7 @@ impl Running {
         read: Content,
     ) -> Response {
         let elapsed = core.now().saturating_duration_since(self.started);
+        let total = self.attempts.last().map_or(elapsed, |last| last.elapsed);
         let (body, wire_bytes) = match read {
             Content::Nothing => (ResponseBody::Bytes(Bytes::new()), 0),
             Content::Done(body, wire) => (ResponseBody::Bytes(body), wire),
@@ -441,12 +457,9 @@ impl Running {
             body,
             wire_bytes,
             history: std::mem::take(&mut self.hops),
-            attempts: self.attempts.clone(),
+            attempts: std::mem::take(&mut self.attempts),
             elapsed,
-            timings: Timings {
-                total: self.attempts.last().map_or(elapsed, |last| last.elapsed),
-                ..incoming.timings
-            },
+            timings: Timings { total, ..incoming.timings },
             connection,
             proxy: route.shown.clone(),
         })

@@ -35,7 +35,7 @@ pub(super) struct Running {
     pub(super) number: Option<u64>,
     /// Whether a retry (rather than the first attempt or a hop) comes next.
     pub(super) retrying: bool,
-    /// The previous wait, for decorrelated jitter; also the last failure's message for a deadline.
+    /// Whether the answer was given.
     pub(super) over: bool,
 }
 
@@ -132,7 +132,12 @@ impl Running {
     /// Ends the flight with an error that holds the history.
     pub(super) fn end(&mut self, error: Error) -> Step {
         self.over = true;
-        let error = error.with_attempts(std::mem::take(&mut self.attempts));
+        // A response that comes with the error has taken the history along.
+        let attempts = match error.response() {
+            Some(response) => response.attempts().to_vec(),
+            None => std::mem::take(&mut self.attempts),
+        };
+        let error = error.with_attempts(attempts);
         Step::Failed(if error.url().is_some() { error } else { error.with_url(&*self.shown_url) })
     }
 

@@ -246,8 +246,8 @@ fn the_plan_in_words() {
         "24, at most 5 requests per second together, at most 4 to one host at a time",
         "2, another one for every request",
         "total 4, connect 3, read 2, status 3, redirect none, other none",
-        "at most 335.1 s, enforced",
-        "formula 2 min 39 s, exact 159.3 s, with Retry-After 335.1 s",
+        "at most 334.8 s, enforced",
+        "formula 2 min 39 s, exact 2 min 39 s, with Retry-After 334.8 s",
         "in new.jsonl",
     ] {
         assert!(words.contains(part), "{words} lacks {part}");

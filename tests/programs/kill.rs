@@ -1,0 +1,81 @@
+//! `kill -9` and torn files: nothing is lost, and nothing is there twice.
+
+use std::fs::{self, File};
+
+use super::job::Job;
+use super::support::nginx::Nginx;
+
+/// Numbers that look random, and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        // The multiplier of Knuth's MMIX.
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+}
+
+/// Cuts this many bytes off the results; gives the number of records that went with them.
+fn cut(job: &Job, bytes: usize) -> usize {
+    let before = job.lines();
+    let path = job.path("results.jsonl");
+    let length = fs::metadata(&path).unwrap().len();
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(length.saturating_sub(bytes as u64)).unwrap();
+    before - job.lines()
+}
+
+#[test]
+fn killed_in_the_middle_again_and_again() {
+    let Some(nginx) = Nginx::start() else { return };
+    let mut dice = Dice(1);
+    for round in 1..=3 {
+        nginx.program().clear_log("access.log");
+        let job = Job::new((0..2000).map(|page| nginx.url(&format!("/small/{page}"))));
+        let (mut lost, mut torn, mut flags) = (0, 0, vec!["-w", "8", "--rate", "800/s"]);
+        for until in [300, 700, 1100, 1400] {
+            let mut running = job.start(&flags);
+            job.wait_for_lines(until + dice.below(100));
+            running.kill();
+            assert!(job.lines() < 2000, "it was too fast to be killed");
+            // What a crash of the machine could leave, on top of what the kill left.
+            lost += cut(&job, dice.below(2500));
+            torn += usize::from(!job.read("results.jsonl").ends_with('\n'));
+            if !flags.contains(&"--resume") {
+                flags.push("--resume");
+            }
+        }
+        let ended = job.run(&flags);
+        ended.assert_code(0);
+        assert_eq!(job.all_ok_once().len(), 2000);
+        // What was recorded is not fetched again; what flew when it was killed is.
+        let fetched = nginx.access_log().lines().count();
+        let again = fetched - 2000;
+        assert!(again <= lost + 4 * 3 * 8, "{again} fetched again, {lost} records cut off");
+        println!(
+            "round {round}: 4 kills, {torn} torn, {lost} records cut off, {again} fetched again"
+        );
+    }
+}
+
+#[test]
+fn torn_at_any_byte_it_is_whole_again() {
+    let Some(nginx) = Nginx::start() else { return };
+    let job = Job::new((0..40).map(|page| nginx.url(&format!("/small/{page}"))));
+    job.run(&[]).assert_code(0);
+    let whole = fs::read(job.path("results.jsonl")).unwrap();
+    let mut dice = Dice(2);
+    let mut positions: Vec<usize> = (0..30).map(|_| dice.below(whole.len())).collect();
+    // And the edges: nothing left, one byte, all but the line feed, all.
+    positions.extend([0, 1, whole.len() - 1, whole.len()]);
+    for position in positions {
+        job.write("results.jsonl", &whole[..position]);
+        let ended = job.run(&["--resume"]);
+        assert_eq!(ended.code, 0, "torn at {position}: {}", ended.stderr);
+        assert_eq!(job.all_ok_once().len(), 40, "torn at {position}");
+        let kept = whole[..position].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let now = fs::read(job.path("results.jsonl")).unwrap();
+        assert!(now.starts_with(&whole[..kept]), "torn at {position}: records were touched");
+    }
+}

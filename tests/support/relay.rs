@@ -1,0 +1,48 @@
+//! A relay that counts: what a program is asked that keeps no log of it.
+
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Passes bytes on to an address, both ways, until the process ends.
+pub(crate) struct Relay {
+    address: SocketAddr,
+    accepted: Arc<AtomicUsize>,
+}
+
+impl Relay {
+    pub(crate) fn to(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&accepted);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                counter.fetch_add(1, Ordering::SeqCst);
+                let (client, server) = (client.unwrap(), TcpStream::connect(target).unwrap());
+                let (back_to, back_from) =
+                    (client.try_clone().unwrap(), server.try_clone().unwrap());
+                thread::spawn(move || pass_on(client, server));
+                thread::spawn(move || pass_on(back_from, back_to));
+            }
+        });
+        Self { address, accepted }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections so far.
+    pub(crate) fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::SeqCst)
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+    let _ = io::copy(&mut from, &mut to);
+    // Whoever has nothing to say any more may still be listening.
+    let _ = to.shutdown(Shutdown::Write);
+}
