@@ -5,14 +5,16 @@
 //! and can tell "left out" from "given with the default's value". Numbers may be typed with a minus,
 //! so that `--read-timeout -1` is told that -1 is no timeout rather than that there is no flag `-1`.
 
-use crate::values::{self, HeaderArg, Rate};
+use crate::values::{self, HeaderArg};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-mod policy;
+mod plan;
+mod shared;
 
-pub(crate) use policy::{Jitter, PolicyArgs, RetryArgs, TimeoutArgs};
+pub(crate) use plan::PlanArgs;
+pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, TimeoutArgs};
 
 /// Fetches a list of URLs through proxies, holds out for as long as it takes, and writes one
 /// record per URL.
@@ -34,6 +36,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Fetch a list of URLs and write one record per URL, as JSON Lines.
     Run(Box<RunArgs>),
+    /// Tell how long one URL and a whole run can take under a policy, without sending anything.
+    Plan(Box<PlanArgs>),
     /// Run the whole machine against servers that misbehave on purpose, all on this computer.
     Demo(DemoArgs),
 }
@@ -72,18 +76,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::passes, help_heading = "Input and results")]
     pub(crate) passes: Option<NonZeroU32>,
 
-    /// Worker threads, each with its own session. Default: 8, where a careful walk up begins.
-    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = values::workers, help_heading = "Pace")]
-    pub(crate) workers: Option<NonZeroUsize>,
-
-    /// Requests per time over all workers, evenly spaced, such as 5/s or 300/min. Default: no
-    /// limit.
-    #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Pace")]
-    pub(crate) rate: Option<Rate>,
-
-    /// Requests in flight to one host at most. Default: no limit but the workers.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count, help_heading = "Pace")]
-    pub(crate) per_host: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
 
     /// A proxy, such as http://user:pass@host:port, socks5h://host:port or host:port:user:pass;
     /// may be given several times. Default: those of the environment, else none.
@@ -122,9 +116,8 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) headers: Vec<HeaderArg>,
 
-    /// Ceiling of a decoded body such as 512K or 10M, beyond which the URL fails. Default: none.
-    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Requests")]
-    pub(crate) max_body: Option<u64>,
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
 
     /// Check certificates against this PEM file instead of the built-in roots. Default: Mozilla's
     /// roots.
@@ -134,6 +127,10 @@ pub(crate) struct RunArgs {
     /// Do not check certificates at all. Default: check.
     #[arg(long, help_heading = "Requests")]
     pub(crate) insecure: bool,
+
+    /// Print the plan with all that `longhaul plan` tells about it, and send nothing. Default: off.
+    #[arg(long, help_heading = "Messages")]
+    pub(crate) plan_only: bool,
 
     #[command(flatten)]
     pub(crate) voice: VoiceArgs,
@@ -173,7 +170,7 @@ pub(crate) struct DemoArgs {
     #[arg(
         long,
         value_name = "N", allow_negative_numbers = true,
-        value_parser = values::count,
+        value_parser = values::count::<NonZeroUsize>,
         default_value = "1200",
         hide_default_value = true
     )]
@@ -260,7 +257,7 @@ mod tests {
         assert_eq!(retries.read, Some(Budget::Off));
         assert_eq!(retries.jitter, Some(Jitter::Decorrelated));
         assert_eq!(run.rotate, Some(Rotate::Host));
-        assert_eq!(run.max_body, Some(10 << 20));
+        assert_eq!(run.ceiling.max_body, Some(10 << 20));
         assert_eq!(run.headers.len(), 2);
         assert_eq!(run.voice.verbose, 2);
         assert!(run.resume && run.retry_failed && run.no_env && run.voice.json_progress);

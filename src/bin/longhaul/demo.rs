@@ -9,7 +9,7 @@ mod check;
 mod pages;
 mod servers;
 
-use crate::args::{DemoArgs, PolicyArgs, RetryArgs, RunArgs, TimeoutArgs};
+use crate::args::{DemoArgs, PaceArgs, PolicyArgs, RetryArgs, RunArgs, TimeoutArgs};
 use crate::exit::Exit;
 use crate::plan::{self, Plan};
 use crate::progress;
@@ -61,7 +61,7 @@ pub(crate) fn command(args: &DemoArgs) -> Result<Exit, UsageError> {
 fn arguments(args: &DemoArgs, folder: &Folder, servers: &Servers) -> RunArgs {
     RunArgs {
         output: Some(args.output.clone().unwrap_or_else(|| folder.file("results.jsonl"))),
-        workers: Some(args.workers),
+        pace: PaceArgs { workers: Some(args.workers), ..PaceArgs::default() },
         proxies: servers.proxies(),
         policy: PolicyArgs {
             timeouts: TimeoutArgs {
@@ -90,7 +90,7 @@ fn verdict(
     let shown = results.display();
     let text = fs::read_to_string(results)
         .map_err(|error| UsageError::new("demo", format!("{shown} cannot be read: {error}")))?;
-    let wrong = check::deviations(&text, urls, budgets, plan.timeouts.deadline());
+    let wrong = check::deviations(&text, urls, budgets, plan.policy.timeouts.deadline());
     if wrong.is_empty() {
         if plan.talks {
             progress::print(&format!("demo: {} URLs, every outcome as expected", urls.len()));

@@ -8,12 +8,15 @@ mod args;
 mod demo;
 mod exit;
 mod open_files;
+mod output;
 mod plan;
+mod plan_command;
 mod policy;
 mod progress;
 mod run;
 mod signals;
 mod summary;
+mod tables;
 mod usage;
 mod values;
 mod world;
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
             start_log(&args.voice);
             run::command(args)
         }
+        Command::Plan(args) => plan_command::command(args),
         Command::Demo(args) => {
             start_log(&args.voice);
             demo::command(args)

@@ -5,25 +5,21 @@
 //! arguments and of a [`World`] that answers questions about files and environment, so each of its
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
 
-use crate::args::{Rotate, RunArgs, VoiceArgs};
+use crate::args::{CeilingArgs, Rotate, RunArgs, VoiceArgs};
 use crate::policy::Policy;
 use crate::progress::Voice;
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
 use crate::world::{Kind, World};
 use longhaul::message::Verify;
-use longhaul::policy::WorstCase;
 use longhaul::proxy::{EnvProxies, Rotation};
-use longhaul::{ProxyPool, ProxyUrl, Retry, Timeouts};
+use longhaul::{ProxyPool, ProxyUrl};
 use std::io;
 use std::path::{Path, PathBuf};
 
 mod describe;
 
 pub(crate) use describe::Counted;
-
-/// Where a careful walk up begins; more is asked for, not assumed.
-const DEFAULT_WORKERS: usize = 8;
 
 /// A run with nothing left to decide.
 #[derive(Debug, Clone)]
@@ -52,12 +48,8 @@ pub(crate) struct Plan {
     pub(crate) exit_check: Option<String>,
     /// Whether the environment is heeded.
     pub(crate) trust_env: bool,
-    /// Connect, read, and the deadline that is enforced.
-    pub(crate) timeouts: Timeouts,
-    /// The policy.
-    pub(crate) retry: Retry,
-    /// What policy and timeouts come to, without the deadline.
-    pub(crate) worst: WorstCase,
+    /// Timeouts, retries and what they come to.
+    pub(crate) policy: Policy,
     /// Of every request.
     pub(crate) headers: Vec<HeaderArg>,
     /// Of a decoded body.
@@ -113,9 +105,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed,
         bodies,
         passes,
-        workers,
-        rate,
-        per_host,
+        pace,
         proxies,
         proxy_file,
         rotate,
@@ -123,9 +113,10 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         no_env,
         policy,
         headers,
-        max_body,
+        ceiling: CeilingArgs { max_body },
         cacert,
         insecure,
+        plan_only: _,
         voice,
     } = args;
 
@@ -144,7 +135,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
     if let Some(url) = exit_check {
         check_exit_url(url, &proxies)?;
     }
-    let Policy { retry, timeouts, worst } = Policy::resolve(policy)?;
+    let policy = Policy::resolve(policy, !matches!(proxies, Proxies::Direct))?;
 
     Ok(Plan {
         inputs,
@@ -153,15 +144,13 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed: *retry_failed,
         bodies,
         passes: passes.map_or(1, std::num::NonZero::get),
-        workers: workers.map_or(DEFAULT_WORKERS, std::num::NonZero::get),
-        rate: *rate,
-        per_host: per_host.map(std::num::NonZero::get),
+        workers: pace.workers(),
+        rate: pace.rate,
+        per_host: pace.per_host.map(std::num::NonZero::get),
         proxies,
         exit_check: exit_check.clone(),
         trust_env,
-        timeouts,
-        retry,
-        worst,
+        policy,
         headers: headers.clone(),
         max_body: *max_body,
         verify: verify(cacert.as_deref(), *insecure, world)?,

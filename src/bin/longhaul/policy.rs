@@ -20,14 +20,19 @@ pub(crate) struct Policy {
     pub(crate) timeouts: Timeouts,
     /// What both come to, without the deadline.
     pub(crate) worst: WorstCase,
+    /// Whether the deadline is that worst case, since none was asked for.
+    pub(crate) deadline_is_promise: bool,
+    /// Whether a proxy stands in between, which may refuse with a Retry-After of its own.
+    pub(crate) proxied: bool,
 }
 
 impl Policy {
-    /// The long-run policy with what was asked for in its place.
+    /// The long-run policy with what was asked for in its place; `proxied` tells whether requests go
+    /// through proxies.
     ///
     /// # Errors
     /// A timeout that is none.
-    pub(crate) fn resolve(args: &PolicyArgs) -> Result<Self, UsageError> {
+    pub(crate) fn resolve(args: &PolicyArgs, proxied: bool) -> Result<Self, UsageError> {
         let PolicyArgs {
             timeouts: TimeoutArgs { connect_timeout, read_timeout, deadline },
             retries,
@@ -44,11 +49,8 @@ impl Policy {
                 .with_read(limit.0)
                 .map_err(|error| UsageError::at("--read-timeout", &error))?;
         }
-        // A longer Retry-After is honoured too (the URL is parked), but only within the deadline;
-        // what is promised is the policy with the longest one that was agreed to.
-        let assumed =
-            WorstCaseInput::new(&retry, &timeouts).retry_after_cap(retry.retry_after_ceiling());
-        let worst = WorstCase::compute(&assumed);
+        let worst = WorstCase::compute(&assumed(&retry, &timeouts, proxied));
+        let deadline_is_promise = deadline.is_none();
         let deadline = match deadline {
             Some(limit) => limit.0,
             None => promise(&worst),
@@ -56,8 +58,37 @@ impl Policy {
         let timeouts = timeouts
             .with_deadline(deadline)
             .map_err(|error| UsageError::at("--deadline", &error))?;
-        Ok(Self { retry, timeouts, worst })
+        Ok(Self { retry, timeouts, worst, deadline_is_promise, proxied })
     }
+
+    /// What the promise assumes; further assumptions can be added.
+    pub(crate) fn assumed(&self) -> WorstCaseInput {
+        assumed(&self.retry, &self.timeouts, self.proxied)
+    }
+}
+
+/// A longer Retry-After is honoured too (the URL is parked), but only within the deadline; what is
+/// promised is the policy with the longest one that was agreed to.
+fn assumed(retry: &Retry, timeouts: &Timeouts, proxied: bool) -> WorstCaseInput {
+    WorstCaseInput::new(retry, timeouts)
+        .retry_after_cap(retry.retry_after_ceiling())
+        .proxied(proxied)
+}
+
+/// The retries of a policy in words.
+pub(crate) fn describe_retries(retry: &Retry) -> String {
+    format!(
+        "total {}, connect {}, read {}, status {}, redirect {}, other {}; methods {}; \
+         statuses {}",
+        retry.total_budget(),
+        retry.connect_budget(),
+        retry.read_budget(),
+        retry.status_budget(),
+        retry.redirect_budget(),
+        retry.other_budget(),
+        retry.methods(),
+        retry.statuses(),
+    )
 }
 
 /// The longest time of one URL under this policy; `None` where no bound exists.

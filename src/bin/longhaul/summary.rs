@@ -4,8 +4,8 @@
 //! a `requests` log would show it, which way it went, and how long it took against what was
 //! promised. Each is a table, and an empty one is left out.
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table, TableComponent};
+use crate::tables::{align_numbers, table};
+use comfy_table::Table;
 use longhaul::batch::{Summary, Way};
 use longhaul::policy::format_duration;
 use longhaul::proxy::ProxyStats;
@@ -123,22 +123,6 @@ fn counts(name: &str, unit: &str, lines: &[(&str, u64)], all: u64) -> Option<Tab
     }
     align_numbers(&mut table, 1..3);
     (!lines.is_empty()).then_some(table)
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header.iter().copied());
-    table.set_style(TableComponent::HeaderLines, '─');
-    table.set_style(TableComponent::MiddleHeaderIntersections, '─');
-    table
-}
-
-fn align_numbers(table: &mut Table, columns: std::ops::Range<usize>) {
-    for column in columns {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "for display")]

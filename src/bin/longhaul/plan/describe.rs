@@ -5,6 +5,7 @@
 
 use super::{Input, Plan, Proxies};
 use crate::args::Rotate;
+use crate::policy::describe_retries;
 use longhaul::message::Verify;
 use longhaul::policy::{Bound, format_duration};
 use std::fmt::Write as _;
@@ -28,7 +29,7 @@ impl Plan {
             ("input", self.describe_input(counted)),
             ("workers", self.describe_workers()),
             ("proxies", self.describe_proxies()),
-            ("retries", self.describe_retries()),
+            ("retries", describe_retries(&self.policy.retry)),
             ("one URL", self.describe_worst_case()),
             ("results", self.describe_results()),
         ] {
@@ -97,31 +98,15 @@ impl Plan {
         }
     }
 
-    fn describe_retries(&self) -> String {
-        let retry = &self.retry;
-        format!(
-            "total {}, connect {}, read {}, status {}, redirect {}, other {}; methods {}; \
-             statuses {}",
-            retry.total_budget(),
-            retry.connect_budget(),
-            retry.read_budget(),
-            retry.status_budget(),
-            retry.redirect_budget(),
-            retry.other_budget(),
-            retry.methods(),
-            retry.statuses(),
-        )
-    }
-
     /// How long one URL can take: what is enforced first, then what the policy comes to.
     fn describe_worst_case(&self) -> String {
         let policy = format!(
             "policy: formula {}, exact {}, with Retry-After {}",
-            bound(&self.worst.formula()),
-            bound(&self.worst.exact()),
-            bound(&self.worst.with_retry_after()),
+            bound(&self.policy.worst.formula()),
+            bound(&self.policy.worst.exact()),
+            bound(&self.policy.worst.with_retry_after()),
         );
-        match self.timeouts.deadline() {
+        match self.policy.timeouts.deadline() {
             Some(deadline) => {
                 format!("at most {}, enforced; {policy}", format_duration(deadline))
             }

@@ -1,10 +1,45 @@
-//! The flags that say how long one URL is held on to: the same ones, with the same meaning, wherever
-//! a command takes them.
+//! The flags that more than one command takes, with the same meaning in each.
 
-use crate::values::{self, Limit};
+use crate::values::{self, Limit, Rate};
 use clap::{Args, ValueEnum};
 use longhaul::policy::{Budget, Methods, Statuses};
+use std::num::NonZeroUsize;
 use std::time::Duration;
+
+/// How much at a time.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct PaceArgs {
+    /// Worker threads, each with its own session. Default: 8, where a careful walk up begins.
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = values::workers, help_heading = "Pace")]
+    pub(crate) workers: Option<NonZeroUsize>,
+
+    /// Requests per time over all workers, evenly spaced, such as 5/s or 300/min. Default: no
+    /// limit.
+    #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Pace")]
+    pub(crate) rate: Option<Rate>,
+
+    /// Requests in flight to one host at most. Default: no limit but the workers.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroUsize>, help_heading = "Pace")]
+    pub(crate) per_host: Option<NonZeroUsize>,
+}
+
+impl PaceArgs {
+    /// How many workers there are when nobody asks for a number: where a careful walk up begins.
+    const DEFAULT_WORKERS: usize = 8;
+
+    /// The number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.map_or(Self::DEFAULT_WORKERS, NonZeroUsize::get)
+    }
+}
+
+/// How much of one answer.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct CeilingArgs {
+    /// Ceiling of a decoded body such as 512K or 10M, beyond which the URL fails. Default: none.
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Requests")]
+    pub(crate) max_body: Option<u64>,
+}
 
 /// Timeouts and retries.
 #[derive(Debug, Clone, Default, Args)]
