@@ -26,6 +26,7 @@
 mod bodies;
 mod builder;
 mod exit_check;
+mod exit_sample;
 mod feed;
 mod item;
 mod journal;
@@ -44,6 +45,7 @@ mod tally;
 pub use bodies::Bodies;
 pub use builder::{Batch, BatchBuilder};
 pub use exit_check::{Exits, address_in, exit_check};
+pub use exit_sample::ExitSamples;
 pub use item::{Item, Meta, Place};
 pub use journal::{Done, Existing, Found, Journal};
 pub use key::Key;

@@ -348,6 +348,21 @@ impl ProxyPool {
         })
     }
 
+    /// Gives a way through a member's address what all ways through the members have: fields for
+    /// the proxy, CONNECT, keep-alive. A way past them stays as it is, since the fields are secret.
+    pub(crate) fn dress(&self, route: &mut Route) {
+        let Some(proxy) = &route.proxy else { return };
+        let address = |proxy: &ProxyUrl| (proxy.scheme(), proxy.host().to_owned(), proxy.port());
+        let wanted = address(proxy);
+        let mut routes = self.members.iter().map(|member| &member.route);
+        let known = routes.find(|known| known.proxy.as_ref().is_some_and(|p| address(p) == wanted));
+        if let Some(known) = known {
+            route.always_connect = known.always_connect;
+            route.keep_alive = known.keep_alive;
+            route.proxy_headers = Arc::clone(&known.proxy_headers);
+        }
+    }
+
     /// Whether a retry goes over a new connection.
     pub(crate) fn is_fresh_exit(&self) -> bool {
         self.fresh_exit

@@ -96,11 +96,11 @@ impl SessionBuilder {
         if let Some(map) = &ask.overrides.proxies
             && let Some(entry) = map.select(ask.url)
         {
-            return self.cooled(
-                entry.map_or_else(Route::direct, |p| Route::through(p.clone())),
-                ask,
-                rng,
-            );
+            let mut route = entry.map_or_else(Route::direct, |p| Route::through(p.clone()));
+            if let Some(pool) = &self.pool {
+                lock(pool).dress(&mut route);
+            }
+            return self.cooled(route, ask, rng);
         }
         if let Some(pool) = &self.pool {
             return self.route_by_pool(pool, ask, numbers, rng);

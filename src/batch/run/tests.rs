@@ -135,6 +135,7 @@ fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held:
         pass_retry: None,
         most_held,
         total: None,
+        sampling: None,
         on_progress: None,
         on_record: None,
     }
@@ -267,6 +268,7 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
         pass_retry: None,
         most_held: MOST_HELD,
         total: None,
+        sampling: None,
         on_progress: None,
         on_record: None,
     }
@@ -295,6 +297,7 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
         pass_retry: None,
         most_held: MOST_HELD,
         total: Some(10),
+        sampling: None,
         on_progress: Some(Box::new(move |progress| seen.lock().unwrap().push(*progress))),
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_millis(30)))),
     }
@@ -316,6 +319,7 @@ fn bodies_are_named_in_their_records() {
         pass_retry: None,
         most_held: MOST_HELD,
         total: None,
+        sampling: None,
         on_progress: None,
         on_record: None,
     }

@@ -54,8 +54,8 @@ pub(crate) fn resolve(
         builder = builder.latency(latency);
     }
     if let Some(share) = args.failure_rate.filter(|share| *share != Share::NONE) {
-        let cost = FailureCost::worst(worst)
-            .map_err(|error| UsageError::at("--failure-rate", &error))?;
+        let cost =
+            FailureCost::worst(worst).map_err(|error| UsageError::at("--failure-rate", &error))?;
         builder = builder.failure_rate(share).failure_cost(cost);
     }
     let capacity = builder.build().map_err(|error| UsageError::at("--urls", &error))?;
