@@ -8,6 +8,7 @@
 mod capacity;
 mod forecast;
 mod json;
+mod run_table;
 mod table;
 mod timeline;
 

@@ -12,6 +12,8 @@ use std::time::Duration;
 /// A run.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
+    /// How many pages.
+    pub(crate) pages: u64,
     /// Pages of each URL.
     pub(crate) depth: u64,
     /// Whether it is known how long an answer takes; if not, the failures are all that takes time.
@@ -44,6 +46,13 @@ pub(crate) fn resolve(
         let builder = Capacity::builder(Work::Urls(1)).failure_rate(Share::ALL);
         return Ok((None, constraints(builder, args)?.build().map_err(library)?.ceiling()));
     };
+    let failures = args.failure_rate.unwrap_or(Share::NONE);
+    if args.latency.is_none() && failures == Share::NONE {
+        return Err(UsageError::new(
+            "--urls",
+            "nothing of this run takes any time; add --latency, or --failure-rate, or both",
+        ));
+    }
     let depth = args.depth.map_or(1, NonZeroU64::get);
     let work = match depth {
         1 => Work::Urls(urls.get()),
@@ -53,12 +62,12 @@ pub(crate) fn resolve(
     if let Some(latency) = args.latency {
         builder = builder.latency(latency);
     }
-    if let Some(share) = args.failure_rate.filter(|share| *share != Share::NONE) {
+    if failures != Share::NONE {
         let cost =
             FailureCost::worst(worst).map_err(|error| UsageError::at("--failure-rate", &error))?;
-        builder = builder.failure_rate(share).failure_cost(cost);
+        builder = builder.failure_rate(failures).failure_cost(cost);
     }
-    let capacity = builder.build().map_err(|error| UsageError::at("--urls", &error))?;
+    let capacity = builder.build().map_err(library)?;
     let workers = args.pace.workers() as u64;
     let within = args
         .within
@@ -66,6 +75,7 @@ pub(crate) fn resolve(
         .transpose()
         .map_err(library)?;
     let run = Run {
+        pages: work.urls(),
         depth,
         has_latency: args.latency.is_some(),
         estimate: capacity.run(workers).map_err(library)?,

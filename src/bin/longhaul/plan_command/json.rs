@@ -1,7 +1,8 @@
 //! The forecast as one object; `docs/cli.md` documents it.
 
+use super::capacity::Run;
 use super::forecast::{Figure, Forecast};
-use longhaul::policy::{Bound, Budget, LongWait};
+use longhaul::policy::{Bound, Budget, Estimate, LongWait};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -17,6 +18,52 @@ pub(super) fn object(forecast: &Forecast) -> Value {
         "worst_case": figures,
         "enforced_s": seconds(forecast.policy.timeouts.deadline()),
         "sequence": sequence(forecast),
+        "run": forecast.run.as_ref().map(run),
+        "ceiling": forecast.ceiling.map(|(connections, by)| json!({
+            "connections": connections,
+            "by": by.name(),
+        })),
+    })
+}
+
+fn run(run: &Run) -> Value {
+    let estimate = &run.estimate;
+    json!({
+        "pages": run.pages,
+        "depth": run.depth,
+        "workers": estimate.workers(),
+        "failures": failures(estimate),
+        "run_s": run.has_latency.then(|| seconds(Some(estimate.run_time()))),
+        "latest_s": seconds(estimate.latest().filter(|_| run.has_latency)),
+        "limited_by": run.has_latency.then(|| estimate.limited_by().name()),
+        "pages_per_second": run.has_latency.then(|| estimate.urls_per_second()),
+        "busy_workers": run.has_latency.then(|| estimate.busy_workers()),
+        "useful_workers": run.has_latency.then_some(run.useful),
+        "within": run.within.as_ref().map(|(time, estimate)| json!({
+            "asked_s": seconds(Some(*time)),
+            "workers": estimate.workers(),
+            "run_s": seconds(Some(estimate.run_time())),
+            "limited_by": estimate.limited_by().name(),
+        })),
+        "pool_connections": run.sizes.pool_connections,
+        "pool_maxsize": run.sizes.pool_maxsize,
+        "pool_maxsize_shared": run.sizes.pool_maxsize_shared,
+    })
+}
+
+fn failures(estimate: &Estimate) -> Value {
+    let bill = estimate.failures();
+    let each = bill.each();
+    json!({
+        "pages": bill.urls(),
+        "share_of_work": bill.share(),
+        "each_s": seconds(Some(each.total())),
+        "attempts": each.attempts(),
+        "attempting_s": seconds(Some(each.attempting())),
+        "waiting_s": seconds(Some(each.waiting())),
+        "worker_s": seconds(Some(bill.worker_time())),
+        "run_s": seconds(Some(bill.run_time())),
+        "run_if_waits_hold_s": seconds(Some(estimate.failures_if_waits_hold().run_time())),
     })
 }
 

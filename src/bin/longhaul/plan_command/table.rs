@@ -1,6 +1,7 @@
 //! The forecast as tables.
 
 use super::forecast::{Forecast, drain, seconds};
+use super::run_table;
 use crate::policy::describe_retries;
 use crate::tables::{align_numbers, table};
 use comfy_table::{ContentArrangement, Table};
@@ -15,8 +16,12 @@ const MOST_ROWS: usize = 60;
 
 /// All tables, for lines of this width.
 pub(super) fn render(forecast: &Forecast, width: usize) -> String {
-    let tables =
-        [Some(policy(forecast)), Some(figures(forecast)), sequence(forecast), run(forecast)];
+    let tables = [
+        Some(policy(forecast)),
+        Some(figures(forecast)),
+        sequence(forecast),
+        run_table::rows(forecast),
+    ];
     let width = u16::try_from(width).unwrap_or(u16::MAX);
     let rendered = tables.into_iter().flatten().map(|mut table| {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
@@ -102,45 +107,6 @@ fn sequence(forecast: &Forecast) -> Option<Table> {
     (!forecast.sequence().is_empty()).then_some(table)
 }
 
-fn run(forecast: &Forecast) -> Option<Table> {
-    let mut table = table(&["the run", "", "", ""]);
-    let mut row = |name: &str, value: String, long: String, note: String| {
-        table.add_row([name.to_owned(), value, long, note]);
-    };
-    if let Some(run) = &forecast.run {
-        let (estimate, bill) = (&run.estimate, run.estimate.failures());
-        let depth = match run.depth {
-            1 => String::new(),
-            depth => format!("{depth} pages for each URL, one after another"),
-        };
-        row("pages", pages(forecast), String::new(), depth);
-        row("workers", estimate.workers().to_string(), String::new(), String::new());
-        if bill.urls() > 0.0 {
-            let each = bill.each();
-            let each = format!(
-                "{} each: {} in {} attempts, {} of waits",
-                shown(each.total()),
-                shown(each.attempting()),
-                each.attempts(),
-                shown(each.waiting())
-            );
-            let mut time = |name: &str, time: Duration, note: &str| {
-                row(name, shown(time), for_people(time), note.to_owned());
-            };
-            time("failures hold workers", bill.worker_time(), "all together");
-            time("that prolongs the run by", bill.run_time(), "shared among the workers");
-            let held = estimate.failures_if_waits_hold().run_time();
-            time("in threads that sleep", held, "if the waits held workers, as around requests");
-            row("failures", format!("{:.0}", bill.urls()), String::new(), each);
-            if let Some(share) = bill.share() {
-                let share = format!("{:.1} %", share * 100.0);
-                row("their share", share, String::new(), "of all the work".to_owned());
-            }
-        }
-    }
-    None
-}
-
 /// What an attempt ends with, in words.
 fn happens(outcome: WorstOutcome) -> &'static str {
     match outcome {
@@ -157,7 +123,7 @@ fn happens(outcome: WorstOutcome) -> &'static str {
     }
 }
 
-fn shown(time: Duration) -> String {
+pub(super) fn shown(time: Duration) -> String {
     match time {
         Duration::MAX => format_duration(time),
         _ => format!("{} s", seconds(time)),
@@ -165,7 +131,7 @@ fn shown(time: Duration) -> String {
 }
 
 /// The same for people, where that says more.
-fn for_people(time: Duration) -> String {
+pub(super) fn for_people(time: Duration) -> String {
     let long = format_duration(time);
     if time < MINUTE || long == shown(time) { String::new() } else { long }
 }
