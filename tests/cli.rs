@@ -102,7 +102,13 @@ fn a_broken_variable_of_the_environment() {
 #[test]
 fn help_goes_to_standard_output() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["--help"][..], &["run", "--help"], &["demo", "--help"], &["--version"]] {
+    for arguments in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["check", "--help"],
+        &["demo", "--help"],
+        &["--version"],
+    ] {
         let output = longhaul(folder.path(), arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(text(&output.stdout).contains("longhaul"), "{arguments:?}");
@@ -121,6 +127,10 @@ fn the_page_and_the_help_know_the_same_flags() {
     };
     let (run, demo) = (section("longhaul run"), section("longhaul demo"));
     assert_eq!(long_flags_of_help(folder.path(), "run"), long_flags_of_page(run));
+    let mut of_check = long_flags_of_page(section("longhaul check"));
+    of_check.push("--help".to_owned());
+    of_check.sort_unstable();
+    assert_eq!(long_flags_of_help(folder.path(), "check"), of_check);
     let mut of_demo = long_flags_of_page(demo);
     // The sentence below the table refers to the table of `run` for the rest.
     of_demo.extend(["--help", "--json-progress", "--quiet", "--verbose"].map(str::to_owned));
