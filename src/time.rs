@@ -69,6 +69,19 @@ impl SimClock {
         }
     }
 
+    /// A clock that shows the same times as this one and moves by itself from now on.
+    ///
+    /// The times of both can be compared, so that one thread can be in several places at
+    /// different times: a simulated worker each.
+    pub fn fork(&self) -> Self {
+        Self {
+            origin: self.origin,
+            origin_wall: self.origin_wall,
+            elapsed: Mutex::new(self.elapsed()),
+            moved: Condvar::new(),
+        }
+    }
+
     /// Moves the clock forward by `by`.
     pub fn advance(&self, by: Duration) {
         let mut elapsed = self.elapsed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,6 +140,17 @@ mod tests {
         assert_eq!(clock.now() - start, secs(3600.0));
         clock.sleep_until(start);
         assert_eq!(clock.elapsed(), secs(3600.0));
+    }
+
+    #[test]
+    fn a_forked_clock_has_the_same_origin_and_moves_by_itself() {
+        let clock = SimClock::default();
+        clock.advance(secs(2.0));
+        let other = clock.fork();
+        assert_eq!((other.now(), other.wall()), (clock.now(), clock.wall()));
+        other.advance(secs(1.0));
+        assert_eq!((clock.elapsed(), other.elapsed()), (secs(2.0), secs(3.0)));
+        assert_eq!(other.now() - clock.now(), secs(1.0));
     }
 
     #[test]

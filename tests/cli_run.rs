@@ -69,7 +69,7 @@ fn records_go_to_standard_output_and_everything_else_to_standard_error() {
         .collect();
     urls.sort();
     assert_eq!(urls, [one, two]);
-    for part in ["2 URLs from the command line", "at most 335.1 s, enforced", "promised at most"] {
+    for part in ["2 URLs from the command line", "at most 334.8 s, enforced", "promised at most"] {
         assert!(messages.contains(part), "{messages} lacks {part}");
     }
 }

@@ -69,7 +69,10 @@ pub(super) fn json_text(body: &[u8], content_type: Option<&[u8]>) -> Option<Stri
     let trim = |text: String| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     let value = content_type.map(String::from_utf8_lossy).unwrap_or_default();
     if let Some(label) = charset(&value) {
-        let plain = label.eq_ignore_ascii_case("utf-8") && !body.starts_with(b"\xef\xbb\xbf");
+        // One bad byte in a string is no reason to lose the document; requests replaces it too.
+        let plain = label.eq_ignore_ascii_case("utf-8")
+            && !body.starts_with(b"\xef\xbb\xbf")
+            && std::str::from_utf8(body).is_ok();
         return (!plain).then(|| with_label(body, &label));
     }
     match body {
@@ -123,12 +126,16 @@ pub(super) fn is_cut_at_line_ends(label: &str) -> bool {
 /// The text of bytes in the charset of this label.
 pub(super) fn with_label(body: &[u8], label: &str) -> String {
     let label = label.to_ascii_lowercase();
-    match label.as_str() {
+    // Signs between letters are all the same to Python, and so are these names to its users.
+    let name = label.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    match name.as_str() {
         // The standard makes windows-1252 of it; requests, and so its users' code, does not.
-        "iso-8859-1" | "iso8859-1" | "iso_8859-1" | "latin-1" | "latin1" | "l1" => {
+        "iso_8859_1" | "iso8859_1" | "iso_8859_1_1987" | "iso8859" | "8859" | "iso_ir_100"
+        | "latin_1" | "latin1" | "latin" | "l1" | "cp819" | "ibm819" | "csisolatin1" => {
             return encoding_rs::mem::decode_latin1(body).into_owned();
         }
-        "ascii" | "us-ascii" => {
+        "ascii" | "us_ascii" | "us" | "646" | "iso646_us" | "iso_646_irv_1991" | "iso_ir_6"
+        | "ansi_x3_4_1968" | "ansi_x3_4_1986" | "cp367" | "ibm367" | "csascii" => {
             let char = |byte: &u8| if byte.is_ascii() { char::from(*byte) } else { '\u{fffd}' };
             return body.iter().map(char).collect();
         }
@@ -192,6 +199,8 @@ mod tests {
         assert_eq!(text(meta, "text/html"), "<meta charset=utf-8>Ã©");
         assert_eq!(text(meta, "text/html; charset=\"UTF-8\""), "<meta charset=utf-8>é");
         assert_eq!(text(b"\x80", "text/plain"), "\u{80}");
+        assert_eq!(text(b"\x80", "text/plain; charset=ISO_8859-1:1987"), "\u{80}");
+        assert_eq!(text(b"a\x80", "text/plain; charset=ANSI_X3.4-1968"), "a\u{fffd}");
         assert_eq!(text(b"\x80", "text/plain; charset=windows-1252"), "€");
         for label in ["none", "iso-8559-1", "", "utf-8"] {
             let content_type = format!("text/html; charset={label}");

@@ -17,6 +17,8 @@
 //! - DIFFERENCE(host-characters): a host that no resolver can find (`a%20b.com`, a label of more
 //!   than 63 bytes, an IPv6 zone) is `InvalidUrl` at once, not a failure of the lookup.
 //! - DIFFERENCE(port-zero): port 0 is `InvalidUrl`; requests silently uses the default port.
+//! - DIFFERENCE(raw-params): parameters are pairs; a query that is ready made is written into the
+//!   URL, and escaped as the URL is.
 //! - DIFFERENCE(framing): Content-Length and Transfer-Encoding given by hand are ignored, since
 //!   the body decides them.
 

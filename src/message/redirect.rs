@@ -10,8 +10,10 @@
 //!   fails with a `UnicodeDecodeError`.
 //! - DIFFERENCE(location-host): the host of a Location is decoded and mapped by IDNA, and what
 //!   remains unusable is `InvalidUrl`; requests sends it to the resolver as `b%C3%BCcher.example`.
+//!   `////x` names no host here, and the host `x` there.
 //! - DIFFERENCE(location-error): an unusable Location is `InvalidUrl` or `InvalidScheme` before
 //!   anything is sent; requests lets bare `ValueError`s out.
+//! - DIFFERENCE(location-query): `?` alone takes the query away (RFC 3986 5.2.2); requests keeps it.
 //! - DIFFERENCE(explicit-host): a `Host` field given by hand stays with the origin that it was
 //!   given for; requests sends it to the next one.
 //! - The forms named in [`prepare_url`](super::prepare_url) (`canonical-url`, `dot-segments`).

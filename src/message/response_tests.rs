@@ -119,6 +119,9 @@ fn json_in_every_unicode_form() {
     }
     let latin = whole(200, &[("Content-Type", "text/plain; charset=latin1")], b"\"\xe9\"");
     assert_eq!(latin.json::<String>().unwrap(), "é");
+    // One bad byte in a string is replaced where the charset was named, as in requests.
+    let named = [("content-type", "application/json; charset=utf-8")];
+    assert_eq!(whole(200, &named, b"\"a\xff\"").json::<String>().unwrap(), "a\u{fffd}");
     let error = whole(200, &[], b"<html>").json::<String>().unwrap_err();
     assert_eq!((error.kind(), error.phase()), (ErrorKind::InvalidJson, Phase::Body));
 }

@@ -8,6 +8,7 @@
 
 use super::flight::{Flight, Step};
 use super::identity::Jars;
+use super::lessons::Lessons;
 use super::numbers::Numbers;
 use super::router::{SharedCooldown, lock};
 use super::{CookieJar, Proxies, RequestBuilder, environment};
@@ -48,11 +49,13 @@ pub struct SessionBuilder {
     /// Of user names that are templates.
     pub(super) numbers: Arc<Numbers>,
     exits: Arc<KnownExits>,
+    /// Where what is learnt is kept back; of a simulation only.
+    pub(super) lessons: Option<Arc<Lessons>>,
     engine: EngineConfig,
     make_transport: Option<Arc<MakeTransport>>,
     cookies: CookieJar,
     seed: Option<u64>,
-    streams: Arc<AtomicU64>,
+    pub(super) streams: Arc<AtomicU64>,
     /// Whether a retry policy was chosen; a run has another default than a session.
     retry_chosen: bool,
     /// Whether `pool_connections` was chosen; likewise.
@@ -86,6 +89,7 @@ impl Default for SessionBuilder {
             clock: Arc::new(SystemClock),
             numbers: Arc::default(),
             exits: Arc::default(),
+            lessons: None,
             engine: EngineConfig::default(),
             make_transport: None,
             cookies: CookieJar::default(),

@@ -6,6 +6,7 @@
 //! no verdict, so neither a panic nor a lost flight keeps a proxy occupied.
 
 use super::SessionBuilder;
+use super::lessons::{Lesson, Lessons};
 use super::numbers::Held as Numbers;
 use crate::error::{Error, ErrorKind};
 use crate::message::Overrides;
@@ -39,6 +40,7 @@ struct Held {
     host: String,
     item: u64,
     clock: Arc<dyn Clock>,
+    lessons: Option<Arc<Lessons>>,
 }
 
 impl Lease {
@@ -53,9 +55,12 @@ impl Lease {
     }
 
     fn give_back(&mut self, verdict: Verdict, rng: &mut Rng) {
-        if let Some(held) = self.0.take() {
-            let now = held.clock.now();
-            lock(&held.pool).report(held.member, verdict, &held.host, held.item, now, rng);
+        let Some(held) = self.0.take() else { return };
+        let now = held.clock.now();
+        let Held { pool, member, host, item, lessons, .. } = held;
+        match ahead(lessons.as_ref(), now) {
+            Some(lessons) => lessons.keep(Lesson::of_proxy(now, member, verdict, host, item)),
+            None => lock(&pool).report(member, verdict, &host, item, now, rng),
         }
     }
 }
@@ -147,6 +152,7 @@ impl SessionBuilder {
                         host: host.to_owned(),
                         item: ask.item,
                         clock: Arc::clone(&self.clock),
+                        lessons: self.lessons.clone(),
                     }));
                     let template = route.clone();
                     let route = self.numbers.place(route, per, numbers, false);
@@ -227,10 +233,17 @@ impl SessionBuilder {
         wait: std::time::Duration,
         now: Instant,
     ) {
-        if let Some(cooldown) = &self.cooldown {
-            lock(cooldown).note(host, identity.value(), status, wait, now);
+        let Some(cooldown) = &self.cooldown else { return };
+        match ahead(self.lessons.as_ref(), now) {
+            Some(lessons) => lessons.keep(Lesson::of_answer(now, host, identity, status, wait)),
+            None => lock(cooldown).note(host, identity.value(), status, wait, now),
         }
     }
+}
+
+/// Where that is to be kept which is learnt at a time that has not come yet.
+fn ahead(lessons: Option<&Arc<Lessons>>, now: Instant) -> Option<&Arc<Lessons>> {
+    lessons.filter(|lessons| lessons.is_ahead(now))
 }
 
 /// One for all sessions of a recipe.

@@ -56,7 +56,7 @@ enum Outcome {
         reply: Option<ProxyReply>,
     },
     /// Nothing happens until a clock runs out.
-    Silence(Phase),
+    Silence(Phase, Fault),
 }
 
 impl Play {
@@ -84,12 +84,17 @@ impl Play {
     /// Where the attempt has neither, the error is of kind `Internal`: a script cannot wait for
     /// ever.
     pub fn silence() -> Self {
-        Self::new(Outcome::Silence(Phase::Headers))
+        Self::new(Outcome::Silence(Phase::Headers, Fault::Target))
     }
 
     /// A peer that cannot be connected to and does not say so: takes the connect timeout.
     pub fn black_hole() -> Self {
-        Self::new(Outcome::Silence(Phase::Connect))
+        Self::new(Outcome::Silence(Phase::Connect, Fault::Target))
+    }
+
+    /// As [`black_hole`](Self::black_hole), where the peer is the proxy and to blame.
+    pub fn dead_proxy() -> Self {
+        Self::new(Outcome::Silence(Phase::Connect, Fault::Proxy))
     }
 
     /// A kept-alive connection that was closed before the first byte of the response.
@@ -171,6 +176,56 @@ impl Play {
     pub fn reused(mut self) -> Self {
         self.reused = true;
         self
+    }
+
+    /// Takes its time on `clock` under these limits, and answers a request of this method.
+    pub(crate) fn perform(
+        self,
+        clock: &Arc<dyn Clock>,
+        method: &Method,
+        limits: &AttemptLimits,
+    ) -> Result<Incoming, Error> {
+        let Self { outcome, after, body_after, reused } = self;
+        let began = clock.now();
+        let limits = *limits;
+        let pause = Pause { clock: &**clock, limits, fault: Fault::Target };
+        match outcome {
+            Outcome::Silence(phase, fault) => {
+                Err(Pause { fault, ..pause }.until_expiry(phase, method))
+            }
+            Outcome::Failure { kind, phase, fault, stale, reply } => {
+                // A failure after a silence is only met by who was still listening.
+                pause.take(after, phase)?;
+                let message = match &reply {
+                    Some(reply) => format!("scripted refusal: {} {}", reply.code, reply.reason),
+                    None => format!("scripted failure: {kind}"),
+                };
+                let error = Error::new(kind, phase, fault, message).with_stale(stale);
+                Err(match reply {
+                    Some(reply) => error.with_proxy_reply(reply),
+                    None => error,
+                })
+            }
+            Outcome::Response { status, headers, body, whole } => {
+                pause.take(after, Phase::Headers)?;
+                let first_byte = clock.now().saturating_duration_since(began);
+                let bodyless = *method == Method::HEAD || matches!(status, 204 | 304);
+                let reader = Body {
+                    bytes: if bodyless { Bytes::new() } else { body },
+                    read: 0,
+                    pause: Some(body_after).filter(|pause| !pause.is_zero()),
+                    failure: if whole || bodyless { None } else { Some(Phase::Body) },
+                    clock: Arc::clone(clock),
+                    limits,
+                    expired: None,
+                };
+                let mut incoming = Incoming::new(status, reason(status), headers, Box::new(reader));
+                incoming.timings.first_byte = Some(first_byte);
+                incoming.timings.total = first_byte;
+                incoming.connection.reused = reused;
+                Ok(incoming)
+            }
+        }
     }
 }
 
@@ -271,47 +326,6 @@ impl Script {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn perform(&self, play: Play, asked: &Asked) -> Result<Incoming, Error> {
-        let Play { outcome, after, body_after, reused } = play;
-        let limits = asked.limits;
-        let pause = Pause { clock: &*self.clock, limits };
-        match outcome {
-            Outcome::Silence(phase) => Err(pause.until_expiry(phase, asked)),
-            Outcome::Failure { kind, phase, fault, stale, reply } => {
-                // A failure after a silence is only met by who was still listening.
-                pause.take(after, phase)?;
-                let message = match &reply {
-                    Some(reply) => format!("scripted refusal: {} {}", reply.code, reply.reason),
-                    None => format!("scripted failure: {kind}"),
-                };
-                let error = Error::new(kind, phase, fault, message).with_stale(stale);
-                Err(match reply {
-                    Some(reply) => error.with_proxy_reply(reply),
-                    None => error,
-                })
-            }
-            Outcome::Response { status, headers, body, whole } => {
-                pause.take(after, Phase::Headers)?;
-                let first_byte = self.clock.now().saturating_duration_since(asked.at);
-                let bodyless = asked.method == Method::HEAD || matches!(status, 204 | 304);
-                let reader = Body {
-                    bytes: if bodyless { Bytes::new() } else { body },
-                    read: 0,
-                    pause: Some(body_after).filter(|pause| !pause.is_zero()),
-                    failure: if whole || bodyless { None } else { Some(Phase::Body) },
-                    clock: Arc::clone(&self.clock),
-                    limits,
-                    expired: None,
-                };
-                let mut incoming = Incoming::new(status, reason(status), headers, Box::new(reader));
-                incoming.timings.first_byte = Some(first_byte);
-                incoming.timings.total = first_byte;
-                incoming.connection.reused = reused;
-                Ok(incoming)
-            }
-        }
-    }
 }
 
 impl Transport for Script {
@@ -340,7 +354,7 @@ impl Transport for Script {
             state.asked.push(asked.clone());
             drop(state);
             match play {
-                Some(play) => self.perform(play, &asked),
+                Some(play) => play.perform(&self.clock, outgoing.method, limits),
                 None => Err(Error::new(
                     ErrorKind::Internal,
                     Phase::Prepare,
@@ -387,6 +401,8 @@ fn read_body(body: OutgoingBody<'_>, into: &mut Vec<u8>) -> Result<(), Error> {
 struct Pause<'a> {
     clock: &'a dyn Clock,
     limits: AttemptLimits,
+    /// Who is to blame where time runs out.
+    fault: Fault,
 }
 
 impl Pause<'_> {
@@ -420,19 +436,19 @@ impl Pause<'_> {
                     _ => super::wait::Expiry::Deadline,
                 };
                 let error = super::wait::Expired(expiry).into();
-                Err(map_error::timeout(&error, phase, Fault::Target))
+                Err(map_error::timeout(&error, phase, self.fault))
             }
         }
     }
 
-    fn until_expiry(&self, phase: Phase, asked: &Asked) -> Error {
+    fn until_expiry(&self, phase: Phase, method: &Method) -> Error {
         match self.take(Duration::MAX, phase) {
             Err(error) => error,
             Ok(()) => Error::new(
                 ErrorKind::Internal,
                 phase,
                 Fault::Local,
-                format!("{} would wait for ever: the attempt has no timeout", asked.method),
+                format!("{method} would wait for ever: the attempt has no timeout"),
             ),
         }
     }
@@ -453,7 +469,7 @@ struct Body {
 impl Read for Body {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if let Some(pause) = self.pause.take() {
-            let time = Pause { clock: &*self.clock, limits: self.limits };
+            let time = Pause { clock: &*self.clock, limits: self.limits, fault: Fault::Target };
             if let Err(error) = time.take(pause, Phase::Body) {
                 self.expired = Some(error.kind());
             }
@@ -564,15 +580,18 @@ mod tests {
             Play::stale(),
             Play::proxy_refusal(407).header("Proxy-Authenticate", "Basic"),
             Play::error(ErrorKind::NameNotFound, Phase::Dns, Fault::Target),
+            Play::dead_proxy(),
         ]);
         assert!(stage.get().unwrap_err().is_stale());
         let error = stage.get().unwrap_err();
         assert_eq!(facts(&error), (ErrorKind::ProxyAuth, Phase::Proxy, Fault::Proxy));
         assert_eq!(error.proxy_reply().unwrap().headers["proxy-authenticate"], "Basic");
         assert!(stage.get().unwrap_err().is_unsent());
+        let error = stage.get().unwrap_err();
+        assert_eq!(facts(&error), (ErrorKind::ConnectTimeout, Phase::Connect, Fault::Proxy));
         stage.script.clone().forget(Identity::DIRECT);
         assert_eq!(stage.script.forgotten(), [Identity::DIRECT]);
-        assert_eq!(stage.script.attempts(), 3);
+        assert_eq!(stage.script.attempts(), 4);
         assert_eq!(stage.script.asked()[2].url.path(), "/");
     }
 }

@@ -184,24 +184,8 @@ impl WorkerPoolBuilder {
     /// `Config` for a setting that cannot work, whatever building a session from the recipe gives,
     /// and `Io` where the system gives no further thread.
     pub fn build(self) -> Result<WorkerPool, Error> {
-        let Self {
-            session,
-            workers,
-            per_host,
-            rate,
-            host_rate,
-            permits,
-            stack_bytes,
-            name,
-            stop_on,
-            stop_when,
-            on_abort,
-            clock,
-        } = self;
-        let session = session.for_runs(workers);
-        check_count("workers", workers, MOST_WORKERS)?;
-        let permits = permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
-        check_count("permits", permits, MOST_PERMITS)?;
+        let Checked { session, workers, permits, limits, rule } = self.checked()?;
+        let Self { stack_bytes, name, on_abort, clock, .. } = self;
         if stack_bytes < LEAST_STACK {
             return Err(Error::config(format!(
                 "stack_bytes is {stack_bytes}, which is too small for TLS; give at least {LEAST_STACK}"
@@ -210,20 +194,6 @@ impl WorkerPoolBuilder {
         if name.contains('\0') {
             return Err(Error::config("the name of the pool holds a NUL; leave it out"));
         }
-        let per_host = match per_host.map(NonZeroUsize::new) {
-            None => None,
-            Some(Some(limit)) => Some(limit),
-            Some(None) => {
-                return Err(Error::config(
-                    "per_host is 0, with which nothing would ever be sent; give at least 1",
-                ));
-            }
-        };
-        let limits = Limits {
-            rate: checked_rate("rate", rate)?,
-            host_rate: checked_rate("host_rate", host_rate)?,
-            per_host,
-        };
         let cutter = session.cutter();
         // A recipe that cannot work fails here rather than in every job.
         session.build().map(drop)?;
@@ -234,7 +204,7 @@ impl WorkerPoolBuilder {
             name,
             clock,
             context: MakeContext(Box::new(move || session.build())),
-            rule: rule(stop_on, stop_when),
+            rule,
             control: Control::new(Some(Hook(Arc::new(move || {
                 cutter.cut();
                 if let Some(on_abort) = &on_abort {
@@ -244,9 +214,48 @@ impl WorkerPoolBuilder {
         })?;
         Ok(WorkerPool::new(core, workers, permits))
     }
+
+    /// What decides how a run goes, whether it is real or simulated.
+    pub(super) fn checked(&self) -> Result<Checked, Error> {
+        let workers = self.workers;
+        check_count("workers", workers, MOST_WORKERS)?;
+        let permits = self.permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
+        check_count("permits", permits, MOST_PERMITS)?;
+        let per_host = match self.per_host.map(NonZeroUsize::new) {
+            None => None,
+            Some(Some(limit)) => Some(limit),
+            Some(None) => {
+                return Err(Error::config(
+                    "per_host is 0, with which nothing would ever be sent; give at least 1",
+                ));
+            }
+        };
+        let limits = Limits {
+            rate: checked_rate("rate", self.rate)?,
+            host_rate: checked_rate("host_rate", self.host_rate)?,
+            per_host,
+        };
+        let rule = rule(self.stop_on.clone(), self.stop_when.clone());
+        Ok(Checked {
+            session: self.session.clone().for_runs(workers),
+            workers,
+            permits,
+            limits,
+            rule,
+        })
+    }
 }
 
-fn check_count(what: &str, given: usize, most: usize) -> Result<(), Error> {
+/// The settings that a pool and its simulation have in common.
+pub(super) struct Checked {
+    pub(super) session: SessionBuilder,
+    pub(super) workers: usize,
+    pub(super) permits: usize,
+    pub(super) limits: Limits,
+    pub(super) rule: Option<Arc<dyn Rule<Finished>>>,
+}
+
+pub(super) fn check_count(what: &str, given: usize, most: usize) -> Result<(), Error> {
     if (1..=most).contains(&given) {
         return Ok(());
     }

@@ -30,6 +30,7 @@ mod limits;
 mod ready;
 mod run;
 mod scheduler;
+pub mod simulation;
 mod stage;
 mod stats;
 mod stop;

@@ -165,7 +165,9 @@ impl Cookie {
 
     /// Whether `other` takes the place of this one.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.name == other.name && self.domain == other.domain && self.path == other.path
+        // As text: a `CookiePath` also knows whether it was given, and two that differ only in
+        // that would both be sent.
+        self.name == other.name && self.domain == other.domain && self.path() == other.path()
     }
 
     /// Appends it as it stands in a Cookie field.

@@ -17,6 +17,10 @@
 //!   400 days.
 //! - DIFFERENCE(secure-origin): plain http cannot set a `Secure` cookie, nor replace one, and the
 //!   promises of `__Secure-` and `__Host-` are kept.
+//! - DIFFERENCE(cookie-sequence): the lines of one answer count in their order, so that the last
+//!   word on a cookie holds; there a line that removes one comes before those that set it.
+//! - DIFFERENCE(cookie-order): longer paths are sent first, then older cookies; there one domain
+//!   after the other.
 //! - DIFFERENCE(nameless): `=v` is a cookie without a name.
 //!
 //! The jar is bounded: 50 cookies for one domain, 3000 in all, least recently

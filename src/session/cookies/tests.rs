@@ -55,6 +55,13 @@ fn values_come_back_byte_for_byte() {
 }
 
 #[test]
+fn a_path_that_is_given_replaces_the_same_path_by_default() {
+    let jar = jar("http://h.test/", &["a=1", "a=2; Path=/"]);
+    assert_eq!(sent(&jar, "http://h.test/").as_deref(), Some("a=2"));
+    assert_eq!(jar.len(), 1);
+}
+
+#[test]
 fn lines_that_are_no_cookie_are_ignored() {
     let long = format!("a={}", "x".repeat(4096));
     for line in ["", "; Path=/", "=", " = ; x", "=__Host-a", "__secure-a=1", &long] {
