@@ -105,6 +105,7 @@ fn help_goes_to_standard_output() {
     for arguments in [
         &["--help"][..],
         &["run", "--help"],
+        &["plan", "--help"],
         &["check", "--help"],
         &["demo", "--help"],
         &["--version"],
@@ -137,6 +138,16 @@ fn the_page_and_the_help_know_the_same_flags() {
     of_demo.sort_unstable();
     of_demo.dedup();
     assert_eq!(long_flags_of_help(folder.path(), "demo"), of_demo);
+    // As the page says, a plan takes those flags of a run that the figures depend on.
+    let of_run: Vec<&str> = run.split("\n### ").collect();
+    let shared =
+        of_run.iter().filter(|part| part.starts_with("Timeouts") || part.starts_with("Retries"));
+    let mut of_plan = long_flags_of_page(section("longhaul plan"));
+    of_plan.extend(shared.flat_map(|part| long_flags_of_page(part)));
+    of_plan
+        .extend(["--help", "--max-body", "--workers", "--rate", "--per-host"].map(str::to_owned));
+    of_plan.sort_unstable();
+    assert_eq!(long_flags_of_help(folder.path(), "plan"), of_plan);
 }
 
 fn long_flags_of_help(folder: &Path, command: &str) -> Vec<String> {

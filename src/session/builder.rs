@@ -10,11 +10,12 @@ use super::flight::{Flight, Step};
 use super::identity::Jars;
 use super::lessons::Lessons;
 use super::numbers::Numbers;
+use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
 use super::{CookieJar, Proxies, RequestBuilder, environment};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Auth, Request, Response, Settings, Verify};
-use crate::policy::{Bound, Retry, Timeouts, WorstCase};
+use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
 use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats, Route};
 use crate::rng::Rng;
 use crate::time::{Clock, SystemClock};
@@ -34,7 +35,7 @@ type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync
 /// The recipe of sessions: `Clone + Send + Sync`, so that each worker makes its own from it.
 ///
 /// Clones share what has to be one for a run: the proxy pool with its health, the hosts that cool
-/// down, the resolver and the trust store.
+/// down, the budget of retries, the resolver and the trust store.
 ///
 /// # Defaults
 /// Those of requests (no retries, 30 redirects, the environment is trusted), but for the timeouts:
@@ -44,6 +45,7 @@ pub struct SessionBuilder {
     pub(super) settings: Arc<Settings>,
     pub(super) pool: Option<Arc<Mutex<ProxyPool>>>,
     pub(super) cooldown: Option<SharedCooldown>,
+    pub(super) restraint: Restraint,
     pub(super) env: Option<Arc<EnvProxies>>,
     pub(super) clock: Arc<dyn Clock>,
     /// Of user names that are templates.
@@ -85,6 +87,7 @@ impl Default for SessionBuilder {
             settings: Arc::new(Settings::default()),
             pool: None,
             cooldown: None,
+            restraint: Restraint::default(),
             env: None,
             clock: Arc::new(SystemClock),
             numbers: Arc::default(),
@@ -296,6 +299,20 @@ impl SessionBuilder {
     /// Retry-After is over. Default: off; a [`WorkerPool`](crate::WorkerPool) turns it on.
     pub fn host_cooldown(mut self, on: bool) -> Self {
         self.cooldown = on.then(SharedCooldown::default);
+        self.changed()
+    }
+
+    /// A budget of retries over all sessions of this recipe: beyond it a retry that the policy
+    /// permits is refused, with a note in the history. Default: none.
+    pub fn retry_budget(mut self, budget: impl Into<Option<RetryBudget>>) -> Self {
+        self.restraint.set_budget(budget.into());
+        self.changed()
+    }
+
+    /// A circuit per host over all sessions of this recipe: a host whose answers are mostly
+    /// failures gets no retries for a while, with a note in the history. Default: none.
+    pub fn host_circuit(mut self, circuit: impl Into<Option<HostCircuit>>) -> Self {
+        self.restraint.set_circuit(circuit.into());
         self.changed()
     }
 

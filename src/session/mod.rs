@@ -12,6 +12,7 @@ mod lessons;
 mod numbers;
 mod proxies;
 mod request_builder;
+mod restraint;
 mod router;
 
 pub use builder::{Session, SessionBuilder, delete, get, head, options, patch, post, put};

@@ -8,6 +8,7 @@
 mod capacity;
 mod forecast;
 mod json;
+mod night;
 mod run_table;
 mod table;
 mod timeline;

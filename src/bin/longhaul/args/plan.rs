@@ -73,6 +73,11 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroU64>, help_heading = "The run")]
     pub(crate) bindings: Option<NonZeroU64>,
 
+    /// Simulate the run, with everything random following from this seed: those that fail connect in
+    /// the last moment and stay silent, on every attempt. Default: off.
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, help_heading = "The run")]
+    pub(crate) simulate: Option<u64>,
+
     /// Draw the worst sequence, one bar per attempt. Default: off.
     #[arg(long, help_heading = "Output")]
     pub(crate) timeline: bool,

@@ -1,6 +1,7 @@
 //! Which figures are told, in which order, under which names.
 
 use super::capacity::{self, Ceiling, Run};
+use super::night::{self, Night};
 use crate::args::{CeilingArgs, PlanArgs};
 use crate::policy::Policy;
 use crate::usage::UsageError;
@@ -21,6 +22,8 @@ pub(crate) struct Forecast {
     pub(crate) run: Option<Run>,
     /// Parallel connections, and who limits them.
     pub(crate) ceiling: Option<Ceiling>,
+    /// The run, simulated.
+    pub(crate) night: Option<Night>,
 }
 
 /// One answer about one URL.
@@ -55,6 +58,10 @@ impl Forecast {
         let facts = Facts { max_body: *max_body, lowest_rate: *lowest_rate };
         let mut forecast = Self::about(Policy::resolve(policy, *proxied)?, facts);
         (forecast.run, forecast.ceiling) = capacity::resolve(args, &forecast.worst)?;
+        if let Some(seed) = args.simulate {
+            let night = night::simulate(args, &forecast.policy, forecast.run.as_ref(), seed)?;
+            forecast.night = Some(night);
+        }
         Ok(forecast)
     }
 
@@ -72,7 +79,7 @@ impl Forecast {
         let parked = (longest > policy.retry.retry_after_ceiling())
             .then(|| WorstCase::compute(&input.retry_after_cap(longest)).with_retry_after());
         let figures = figures(&policy, facts, &worst, parked);
-        Self { policy, worst, figures, run: None, ceiling: None }
+        Self { policy, worst, figures, run: None, ceiling: None, night: None }
     }
 
     /// The attempts of the worst sequence.

@@ -2,6 +2,7 @@
 
 use super::capacity::Run;
 use super::forecast::{Figure, Forecast};
+use super::night::Night;
 use longhaul::policy::{Bound, Budget, Estimate, LongWait};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(super) fn object(forecast: &Forecast) -> Value {
             "connections": connections,
             "by": by.name(),
         })),
+        "simulation": forecast.night.as_ref().map(simulation),
     })
 }
 
@@ -49,6 +51,14 @@ fn run(run: &Run) -> Value {
         "pool_maxsize": run.sizes.pool_maxsize,
         "pool_maxsize_shared": run.sizes.pool_maxsize_shared,
     })
+}
+
+fn simulation(night: &Night) -> Value {
+    let mut report = json!(night.report);
+    if let Some(fields) = report.as_object_mut() {
+        fields.insert("calculated_run_time".to_owned(), json!(seconds(Some(night.calculated))));
+    }
+    report
 }
 
 fn failures(estimate: &Estimate) -> Value {

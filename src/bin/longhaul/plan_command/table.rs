@@ -1,6 +1,7 @@
 //! The forecast as tables.
 
 use super::forecast::{Forecast, drain, seconds};
+use super::night;
 use super::run_table;
 use crate::policy::describe_retries;
 use crate::tables::{align_numbers, table};
@@ -23,7 +24,8 @@ pub(super) fn render(forecast: &Forecast, width: usize) -> String {
         run_table::rows(forecast),
     ];
     let width = u16::try_from(width).unwrap_or(u16::MAX);
-    let rendered = tables.into_iter().flatten().map(|mut table| {
+    let night = forecast.night.iter().flat_map(night::tables);
+    let rendered = tables.into_iter().flatten().chain(night).map(|mut table| {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         table.trim_fmt()
     });
