@@ -170,7 +170,7 @@ fn mistakes_are_told_before_anything_is_asked() {
 fn target() -> Origin {
     let answer = |request: &Received| match request.path.as_str() {
         "/echo" => reflect(request),
-        path => Reply::ok(path.to_owned()),
+        path => Reply::ok(path),
     };
     Origin::builder().handler(answer).start().unwrap()
 }

@@ -50,7 +50,7 @@ pub struct SessionBuilder {
     pub(super) clock: Arc<dyn Clock>,
     /// Of user names that are templates.
     pub(super) numbers: Arc<Numbers>,
-    exits: Arc<KnownExits>,
+    pub(super) exits: Arc<KnownExits>,
     /// Where what is learnt is kept back; of a simulation only.
     pub(super) lessons: Option<Arc<Lessons>>,
     engine: EngineConfig,
@@ -69,7 +69,7 @@ pub struct SessionBuilder {
 
 /// What was seen of the exits, for all sessions of a recipe.
 #[derive(Debug, Default)]
-struct KnownExits {
+pub(super) struct KnownExits {
     /// Most runs never look, and an attempt of theirs takes no lock.
     any: AtomicBool,
     book: Mutex<ExitBook>,

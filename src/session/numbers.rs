@@ -45,7 +45,7 @@ impl Numbers {
             _ => None,
         };
         let number = number
-            .filter(|number| !anew && !(route.fresh && Some(*number) == last))
+            .filter(|number| !(anew || route.fresh && Some(*number) == last))
             .unwrap_or_else(|| self.next());
         *held.url = Some(number);
         match per {
