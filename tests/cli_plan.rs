@@ -281,7 +281,11 @@ fn mistakes_are_one_line_with_place_value_and_remedy() {
         ("--read-timeout none --urls 9 --failure-rate 1", &["--failure-rate: ", "no read timeout"]),
         ("--total many", &["--total: ", "many", "none", "off"]),
         ("--connect-timeout 0", &["--connect-timeout: ", "0"]),
-        ("--proxies p.txt", &["--proxies: there is no such flag"]),
+        ("--xyz", &["--xyz: there is no such flag; see `longhaul plan --help`"]),
+        (
+            "http://a/",
+            &["http://a/: nothing of this kind is taken here; see `longhaul plan --help`"],
+        ),
     ] {
         let arguments: Vec<&str> = ["plan"].into_iter().chain(line.split_whitespace()).collect();
         let output = longhaul(Path::new("."), &arguments);

@@ -1,5 +1,7 @@
 //! The retry budget of a run and the circuit per host, through sessions on a scripted transport.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use longhaul::error::{Attempt, ErrorKind, Fault, Phase};
 use longhaul::policy::{Backoff, HostCircuit, RetryBudget, Share};
 use longhaul::time::SimClock;

@@ -210,14 +210,24 @@ fn a_worst_case_is_reached_and_never_exceeded() {
 }
 
 #[test]
-fn a_deadline_holds_where_workers_are_free() {
-    let session = Session::builder().retry(Retry::long_run()).deadline(secs(60.0));
+fn a_deadline_holds_also_behind_a_limit() {
     let faults = mixed().persistence(Persistence::Always).share(Trouble::Stall, 0.3);
-    let pool = WorkerPool::builder(session).workers(200).permits(200);
-    let (report, _) = checked(&Simulation::of(pool).urls(1000).hosts(50).faults(faults), 1000);
-    assert_eq!((report.deadline, report.late), (Some(secs(60.0)), 0));
-    assert!(report.longest <= secs(60.0), "{:?}", report.longest);
-    assert!(report.endings[&Ending::Failure(ErrorKind::Deadline)] > 0);
+    for (workers, per_host, rate) in [(200, None, None), (24, Some(1), None), (24, None, Some(2.0))]
+    {
+        let session = Session::builder().retry(Retry::long_run()).deadline(secs(50.0));
+        let mut pool = WorkerPool::builder(session).workers(workers).permits(200);
+        if let Some(attempts) = per_host {
+            pool = pool.per_host(attempts);
+        }
+        if let Some(rate) = rate {
+            pool = pool.host_rate(rate);
+        }
+        let night = Simulation::of(pool).urls(600).hosts(3).faults(faults.clone());
+        let (report, _) = checked(&night, 600);
+        assert_eq!((report.deadline, report.late), (Some(secs(50.0)), 0));
+        assert!(report.longest <= secs(50.0), "{:?}", report.longest);
+        assert!(report.endings[&Ending::Failure(ErrorKind::Deadline)] > 0);
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@
 use super::mail_date;
 use http::header::{DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue};
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 /// The parsing of `Retry-After` fields.
@@ -98,8 +99,11 @@ fn since_epoch(seconds: i64) -> Duration {
 }
 
 /// Field bytes as text, each byte as the code point of its number; never fails.
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
+fn latin1(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.is_ascii() => Cow::Borrowed(text),
+        _ => bytes.iter().copied().map(char::from).collect(),
+    }
 }
 
 /// What to do with a wait above `retry_after_max`.

@@ -34,8 +34,7 @@ impl Running {
         item: u64,
     ) -> Step {
         let mut resend = false;
-        // What a copy that was lost has used of the longest silence.
-        let mut lost = Duration::ZERO;
+        let mut lost = None;
         // A redirect stays on the way it came: the hop belongs to the same visit.
         let mut held: Option<(Route, Lease)> = None;
         loop {
@@ -60,7 +59,8 @@ impl Running {
             let began = core.now();
             let outcome = self.attempt(session, core, request, &route, lost);
             let spent = core.now().saturating_duration_since(began);
-            lost = Duration::ZERO;
+            // The copy before this one, if there was one, counts to the same attempt.
+            let before = lost.take();
             match outcome {
                 // RFC 9110, 15.5.9: the server closed what it took for idle, while the request was on
                 // its way. The answer is to a silence and not to the request.
@@ -68,12 +68,12 @@ impl Running {
                     if incoming.status == 408
                         && incoming.connection.reused
                         && !resend
-                        && self.may_resend(false, spent) =>
+                        && self.may_resend(Lost { sent: true, spent }) =>
                 {
                     let facts = Facts { status: Some(408), error: None, reused: true };
                     self.record(&route, began, core.now(), &facts, resend);
                     self.note("the kept connection had timed out; sent again on a fresh one");
-                    (resend, lost) = (true, spent);
+                    (resend, lost) = (true, Some(Lost { sent: true, spent }));
                     held = Some((route, lease));
                 }
                 Ok(incoming) => {
@@ -97,9 +97,10 @@ impl Running {
                     let facts = Facts { reused: error.is_stale(), ..Facts::of(&error) };
                     let now = core.now();
                     self.record(&route, began, now, &facts, resend);
-                    if error.is_stale() && !resend && self.may_resend(error.is_unsent(), spent) {
+                    let copy = Lost { sent: !error.is_unsent(), spent };
+                    if error.is_stale() && !resend && self.may_resend(copy) {
                         self.note("the kept connection had died; sent again on a fresh one");
-                        (resend, lost) = (true, spent);
+                        (resend, lost) = (true, Some(copy));
                         held = Some((route, lease));
                         continue;
                     }
@@ -114,7 +115,8 @@ impl Running {
                         resend = false;
                         continue;
                     }
-                    return self.failed(session, core, error);
+                    let arrived = before.is_some_and(|copy| copy.sent);
+                    return self.failed(session, core, error, arrived);
                 }
             }
         }
@@ -158,14 +160,14 @@ impl Running {
         }
     }
 
-    /// Sends the request over the route. Of the longest silence, `lost` has passed already.
+    /// Sends the request over the route; `lost` is a copy that was lost in the same attempt.
     fn attempt(
         &mut self,
         session: &Session,
         core: &mut Core,
         request: &Request,
         route: &Route,
-        lost: Duration,
+        lost: Option<Lost>,
     ) -> Result<Incoming, Error> {
         let wall = core.wall();
         let (jar, gone) = core.jars.of(route.identity);
@@ -187,11 +189,15 @@ impl Running {
                 &with_cookies
             }
         };
-        let limits = AttemptLimits {
+        let mut limits = AttemptLimits {
             connect: self.timeouts.connect(),
-            read: self.timeouts.read().map(|read| read.saturating_sub(lost)),
+            read: self.timeouts.read(),
             deadline: self.deadline,
         };
+        if let Some(Lost { sent, spent }) = lost {
+            let clock = if sent { &mut limits.read } else { &mut limits.connect };
+            *clock = clock.map(|limit| limit.saturating_sub(spent));
+        }
         let mut opened = self.current.body.open()?;
         let mut outgoing = Outgoing::new(&self.current.method, &self.current.url, headers);
         outgoing.body = match &mut opened {
@@ -203,14 +209,14 @@ impl Running {
             .attempt(outgoing, route, &limits)
     }
 
-    /// Whether a request may be sent again although the first copy was lost with its connection;
-    /// `unsent` where no byte of it can have arrived.
+    /// Whether a request may be sent again although the first copy was lost with its connection.
     ///
     /// Resending is free of charge, so it must not be free of limits: what it took to lose the
-    /// first copy comes off the silence allowed to the second, and both together take no longer
-    /// than one attempt may.
-    fn may_resend(&self, unsent: bool, spent: Duration) -> bool {
-        if self.timeouts.read().is_some_and(|read| spent >= read) {
+    /// first copy comes off the clock of the second, and both together take no longer than one
+    /// attempt may.
+    fn may_resend(&self, lost: Lost) -> bool {
+        let clock = if lost.sent { self.timeouts.read() } else { self.timeouts.connect() };
+        if clock.is_some_and(|limit| lost.spent >= limit) {
             return false;
         }
         // RFC 9110 9.2.2: the idempotent methods.
@@ -223,7 +229,7 @@ impl Running {
             Method::PUT,
             Method::DELETE,
         ];
-        (unsent || idempotent.contains(method)) && self.current.body.is_replayable()
+        (!lost.sent || idempotent.contains(method)) && self.current.body.is_replayable()
     }
 
     /// What a response head leads to.
@@ -380,7 +386,7 @@ impl Running {
                     let host = self.current.url.host_str().unwrap_or_default();
                     session.recipe().restraint.note_error(host, &error, now);
                     let verdict = verdict_on_proxy(&error);
-                    return Next::Step(self.failed(session, core, error), verdict);
+                    return Next::Step(self.failed(session, core, error, true), verdict);
                 }
             }
         };
@@ -518,6 +524,14 @@ impl Running {
             note: None,
         });
     }
+}
+
+/// A copy of the request that was lost with a kept connection.
+#[derive(Debug, Clone, Copy)]
+struct Lost {
+    /// Whether some of it may have arrived.
+    sent: bool,
+    spent: Duration,
 }
 
 /// What follows a response head.

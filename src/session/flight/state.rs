@@ -114,9 +114,21 @@ impl Running {
         Verdict::Wait(Step::Wait { until, reason })
     }
 
-    /// Charges a failed attempt and says what comes next.
-    pub(super) fn failed(&mut self, session: &Session, core: &mut Core, error: Error) -> Step {
-        let outcome = Outcome::of_error(error.kind(), error.phase(), error.retry_after());
+    /// Charges a failed attempt and says what comes next. `arrived` says that the request may have
+    /// arrived, whatever failed in the end.
+    pub(super) fn failed(
+        &mut self,
+        session: &Session,
+        core: &mut Core,
+        error: Error,
+        arrived: bool,
+    ) -> Step {
+        let mut outcome = Outcome::of_error(error.kind(), error.phase(), error.retry_after());
+        if let (true, Outcome::Error { category: category @ Category::Connect, .. }) =
+            (arrived, &mut outcome)
+        {
+            *category = Category::Read;
+        }
         if matches!(
             outcome,
             Outcome::Error { permanent: false, category: Category::Read | Category::Other, .. }

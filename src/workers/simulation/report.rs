@@ -67,7 +67,7 @@ pub struct Report {
     /// The deadline of the policy.
     #[serde(serialize_with = "optional_seconds")]
     pub deadline: Option<Duration>,
-    /// How many URLs ended after their deadline: those for which no worker was free in time.
+    /// How many URLs ended after their deadline; none, if longhaul keeps what it promises.
     pub late: u64,
     /// Why the night ended before its work did, where it did.
     pub stopped: Option<String>,
