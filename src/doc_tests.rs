@@ -11,3 +11,6 @@ mod retries {}
 
 #[doc = include_str!("../docs/timeouts.md")]
 mod timeouts {}
+
+#[doc = include_str!("../docs/proxies.md")]
+mod proxies {}

@@ -106,6 +106,7 @@ fn help_goes_to_standard_output() {
         &["--help"][..],
         &["run", "--help"],
         &["plan", "--help"],
+        &["check", "--help"],
         &["demo", "--help"],
         &["--version"],
     ] {
@@ -127,6 +128,10 @@ fn the_page_and_the_help_know_the_same_flags() {
     };
     let (run, demo) = (section("longhaul run"), section("longhaul demo"));
     assert_eq!(long_flags_of_help(folder.path(), "run"), long_flags_of_page(run));
+    let mut of_check = long_flags_of_page(section("longhaul check"));
+    of_check.push("--help".to_owned());
+    of_check.sort_unstable();
+    assert_eq!(long_flags_of_help(folder.path(), "check"), of_check);
     let mut of_demo = long_flags_of_page(demo);
     // The sentence below the table refers to the table of `run` for the rest.
     of_demo.extend(["--help", "--json-progress", "--quiet", "--verbose"].map(str::to_owned));

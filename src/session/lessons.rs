@@ -92,6 +92,8 @@ impl SessionBuilder {
         apart.restraint = self.restraint.anew();
         apart.env = None;
         apart.streams = Arc::default();
+        apart.numbers = Arc::default();
+        apart.exits = Arc::default();
         apart.lessons = Some(lessons);
         apart
     }

@@ -9,6 +9,7 @@ mod environment;
 mod flight;
 mod identity;
 mod lessons;
+mod numbers;
 mod proxies;
 mod request_builder;
 mod restraint;

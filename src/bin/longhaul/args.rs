@@ -6,14 +6,18 @@
 //! so that `--read-timeout -1` is told that -1 is no timeout rather than that there is no flag `-1`.
 
 use crate::values::{self, HeaderArg};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
+mod check;
 mod plan;
+mod proxies;
 mod shared;
 
+pub(crate) use check::CheckArgs;
 pub(crate) use plan::PlanArgs;
+pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
 pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, TimeoutArgs};
 
 /// Fetches a list of URLs through proxies, holds out for as long as it takes, and writes one
@@ -38,6 +42,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Tell how long one URL and a whole run can take under a policy, without sending anything.
     Plan(Box<PlanArgs>),
+    /// Find out what proxies really are: protocol, credentials, exits, latency, added fields.
+    Check(Box<CheckArgs>),
     /// Run the whole machine against servers that misbehave on purpose, all on this computer.
     Demo(DemoArgs),
 }
@@ -79,23 +85,11 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
 
-    /// A proxy, such as http://user:pass@host:port, socks5h://host:port or host:port:user:pass;
-    /// may be given several times. Default: those of the environment, else none.
-    #[arg(short = 'x', long = "proxy", value_name = "PROXY", help_heading = "Proxies")]
-    pub(crate) proxies: Vec<String>,
+    #[command(flatten)]
+    pub(crate) proxy_list: ProxyListArgs,
 
-    /// A list of proxies, one a line. Default: none.
-    #[arg(long = "proxies", value_name = "FILE", help_heading = "Proxies")]
-    pub(crate) proxy_file: Option<PathBuf>,
-
-    /// When another proxy is taken. Default: request. A retry always takes another one.
-    #[arg(long, value_name = "WHEN", help_heading = "Proxies")]
-    pub(crate) rotate: Option<Rotate>,
-
-    /// A URL that answers with the address it sees: the run starts only if no proxy shows the own
-    /// one. Default: no check.
-    #[arg(long, value_name = "URL", help_heading = "Proxies")]
-    pub(crate) exit_check: Option<String>,
+    #[command(flatten)]
+    pub(crate) proxy_use: ProxyUseArgs,
 
     /// Ignore the environment: proxies, NO_PROXY, .netrc, CA bundles. Default: heed it, as
     /// requests does.
@@ -195,19 +189,6 @@ pub(crate) struct DemoArgs {
     pub(crate) voice: VoiceArgs,
 }
 
-/// `--rotate`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Rotate {
-    /// For every request, round robin.
-    Request,
-    /// Only on a retry.
-    Retry,
-    /// One proxy per host, until it fails.
-    Host,
-    /// At random.
-    Random,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,7 +223,8 @@ mod tests {
     #[test]
     fn everything_at_once() {
         let command = "longhaul run -i urls.txt -o out.jsonl -w 24 -x a:1 -x b:2 --proxies p.txt \
-            --rotate host --connect-timeout 5 --read-timeout 25s --deadline none --total 4 \
+            --rotate host --session-per url --no-fresh-exit --always-connect \
+            --proxy-header K:v --parallel-per-proxy 4 --exit-sample 100 --connect-timeout 5 --read-timeout 25s --deadline none --total 4 \
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
             --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
@@ -250,13 +232,13 @@ mod tests {
             --retry-failed --json-progress -vv";
         let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
         let Command::Run(run) = cli.command else { panic!("{command}") };
-        assert_eq!(run.proxies, ["a:1", "b:2"]);
+        assert_eq!(run.proxy_list.proxies, ["a:1", "b:2"]);
         let PolicyArgs { timeouts, retries } = run.policy;
         assert_eq!(timeouts.deadline, Some(Limit(None)));
         assert_eq!(retries.connect, Some(Budget::Unlimited));
         assert_eq!(retries.read, Some(Budget::Off));
         assert_eq!(retries.jitter, Some(Jitter::Decorrelated));
-        assert_eq!(run.rotate, Some(Rotate::Host));
+        assert_eq!(run.proxy_use.rotate, Some(Rotate::Host));
         assert_eq!(run.ceiling.max_body, Some(10 << 20));
         assert_eq!(run.headers.len(), 2);
         assert_eq!(run.voice.verbose, 2);

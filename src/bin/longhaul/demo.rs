@@ -9,7 +9,7 @@ mod check;
 mod pages;
 mod servers;
 
-use crate::args::{DemoArgs, PaceArgs, PolicyArgs, RetryArgs, RunArgs, TimeoutArgs};
+use crate::args::{DemoArgs, PaceArgs, PolicyArgs, ProxyListArgs, RetryArgs, RunArgs, TimeoutArgs};
 use crate::exit::Exit;
 use crate::plan::{self, Plan};
 use crate::progress;
@@ -62,7 +62,7 @@ fn arguments(args: &DemoArgs, folder: &Folder, servers: &Servers) -> RunArgs {
     RunArgs {
         output: Some(args.output.clone().unwrap_or_else(|| folder.file("results.jsonl"))),
         pace: PaceArgs { workers: Some(args.workers), ..PaceArgs::default() },
-        proxies: servers.proxies(),
+        proxy_list: ProxyListArgs { proxies: servers.proxies(), proxy_file: None },
         policy: PolicyArgs {
             timeouts: TimeoutArgs {
                 connect_timeout: Some(Limit(Some(secs(3.0)))),

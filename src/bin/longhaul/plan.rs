@@ -5,15 +5,14 @@
 //! arguments and of a [`World`] that answers questions about files and environment, so each of its
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
 
-use crate::args::{CeilingArgs, Rotate, RunArgs, VoiceArgs};
+use crate::args::{CeilingArgs, RunArgs, VoiceArgs};
 use crate::policy::Policy;
 use crate::progress::Voice;
+use crate::proxies::Proxies;
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
 use crate::world::{Kind, World};
 use longhaul::message::Verify;
-use longhaul::proxy::{EnvProxies, Rotation};
-use longhaul::{ProxyPool, ProxyUrl};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) proxies: Proxies,
     /// Asked before the run.
     pub(crate) exit_check: Option<String>,
+    /// Asked again after every so many URLs.
+    pub(crate) exit_sample: Option<u64>,
     /// Whether the environment is heeded.
     pub(crate) trust_env: bool,
     /// Timeouts, retries and what they come to.
@@ -75,22 +76,6 @@ pub(crate) enum Input {
     Stdin,
 }
 
-/// The proxies of a run.
-#[derive(Debug, Clone)]
-pub(crate) enum Proxies {
-    /// None.
-    Direct,
-    /// Those of the environment.
-    Environment,
-    /// Those that were given.
-    Pool {
-        /// With their rotation.
-        pool: ProxyPool,
-        /// As it was asked for.
-        rotate: Rotate,
-    },
-}
-
 /// Fills in, checks, and refuses.
 ///
 /// # Errors
@@ -106,10 +91,8 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         bodies,
         passes,
         pace,
-        proxies,
-        proxy_file,
-        rotate,
-        exit_check,
+        proxy_list,
+        proxy_use,
         no_env,
         policy,
         headers,
@@ -131,10 +114,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
     let output = results(output.as_deref(), *resume, world)?;
     let bodies = bodies.as_deref().map(|folder| body_folder(folder, world)).transpose()?;
     let trust_env = !*no_env;
-    let proxies = pool(proxies, proxy_file.as_deref(), *rotate, trust_env, world)?;
-    if let Some(url) = exit_check {
-        check_exit_url(url, &proxies)?;
-    }
+    let proxies = Proxies::resolve(proxy_list, proxy_use, trust_env, world)?;
     let policy = Policy::resolve(policy, !matches!(proxies, Proxies::Direct))?;
 
     Ok(Plan {
@@ -148,7 +128,8 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         rate: pace.rate,
         per_host: pace.per_host.map(std::num::NonZero::get),
         proxies,
-        exit_check: exit_check.clone(),
+        exit_check: proxy_use.exit_check.clone(),
+        exit_sample: proxy_use.exit_sample.map(std::num::NonZero::get),
         trust_env,
         policy,
         headers: headers.clone(),
@@ -261,72 +242,15 @@ fn body_folder(folder: &Path, world: &dyn World) -> Result<PathBuf, UsageError> 
     }
 }
 
-fn pool(
-    given: &[String],
-    file: Option<&Path>,
-    rotate: Option<Rotate>,
-    trust_env: bool,
+/// How certificates are checked.
+///
+/// # Errors
+/// A file that holds none.
+pub(crate) fn verify(
+    bundle: Option<&Path>,
+    insecure: bool,
     world: &dyn World,
-) -> Result<Proxies, UsageError> {
-    let mut list = String::new();
-    for proxy in given {
-        proxy.parse::<ProxyUrl>().map_err(|error| UsageError::at("-x", &error))?;
-        list.push_str(proxy);
-        list.push('\n');
-    }
-    if let Some(path) = file {
-        let text = world
-            .read(path)
-            .map_err(|error| unreadable("--proxies", path, &error, "a list of one proxy a line"))?;
-        // Parsed on its own first, so that the line in the error is the line in the file.
-        ProxyPool::parse(&text)
-            .map_err(|error| UsageError::at(&format!("--proxies {}", path.display()), &error))?;
-        list.push_str(text.trim_start_matches('\u{feff}'));
-    }
-    if list.is_empty() {
-        if rotate.is_some() {
-            return Err(UsageError::new(
-                "--rotate",
-                "there is nothing to rotate; give proxies with -x or --proxies",
-            ));
-        }
-        if !trust_env {
-            return Ok(Proxies::Direct);
-        }
-        // Read now, so that a broken variable is found before the run and not by its first URL.
-        let environment = EnvProxies::read(|name| world.var(name))
-            .map_err(|error| UsageError::at("environment", &error))?;
-        return Ok(if environment.is_empty() { Proxies::Direct } else { Proxies::Environment });
-    }
-    let rotate = rotate.unwrap_or(Rotate::Request);
-    let pool = ProxyPool::parse(&list).map_err(|error| UsageError::at("-x", &error))?.rotation(
-        match rotate {
-            Rotate::Request => Rotation::Request,
-            Rotate::Retry => Rotation::Retry,
-            Rotate::Host => Rotation::Host,
-            Rotate::Random => Rotation::Random,
-        },
-    );
-    Ok(Proxies::Pool { pool, rotate })
-}
-
-fn check_exit_url(url: &str, proxies: &Proxies) -> Result<(), UsageError> {
-    if matches!(proxies, Proxies::Direct) {
-        return Err(UsageError::new(
-            "--exit-check",
-            "without a proxy every exit is the own address; give proxies with -x or --proxies",
-        ));
-    }
-    match url::Url::parse(url) {
-        Ok(parsed) if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() => Ok(()),
-        _ => Err(UsageError::new(
-            "--exit-check",
-            "this is no http or https URL; give one that answers with the caller's address",
-        )),
-    }
-}
-
-fn verify(bundle: Option<&Path>, insecure: bool, world: &dyn World) -> Result<Verify, UsageError> {
+) -> Result<Verify, UsageError> {
     match (bundle, insecure) {
         (Some(_), true) => {
             Err(UsageError::new("--insecure", "makes --cacert pointless; leave one of them out"))

@@ -3,9 +3,10 @@
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::output;
-use crate::plan::{self, Counted, Input, Plan, Proxies};
+use crate::plan::{self, Counted, Input, Plan};
 use crate::plan_command::{self, Facts, Forecast};
 use crate::progress::{self, Progress};
+use crate::proxies::Proxies;
 use crate::signals;
 use crate::summary;
 use crate::usage::UsageError;
@@ -118,8 +119,11 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     if let Some(per_host) = plan.per_host {
         builder = builder.per_host(per_host);
     }
-    if let (Some(url), Proxies::Pool { pool, .. }) = (&plan.exit_check, &plan.proxies) {
-        builder = builder.exit_check(url, pool.proxies().cloned());
+    if let Some(url) = &plan.exit_check {
+        builder = builder.exit_check(url, plan.proxies.to_check());
+    }
+    if let Some(every) = plan.exit_sample {
+        builder = builder.exit_sample(every);
     }
     let mut teller: Option<Progress> = None;
     let voice = plan.voice;

@@ -6,7 +6,7 @@
 
 use crate::tables::{align_numbers, table};
 use comfy_table::Table;
-use longhaul::batch::{Summary, Way};
+use longhaul::batch::{ExitSamples, Summary, Way};
 use longhaul::policy::format_duration;
 use longhaul::proxy::ProxyStats;
 use longhaul::secs;
@@ -25,6 +25,7 @@ pub(crate) fn render(summary: &Summary, proxies: &[ProxyStats]) -> String {
         counts("exception (requests' name)", "URLs", &by_count(&summary.exceptions), summary.urls),
         ways("proxy", &summary.proxies, proxies),
         ways("exit", &summary.exits, &[]),
+        summary.exit_samples.as_ref().map(samples),
         Some(times(summary)),
     ];
     for table in tables.into_iter().flatten() {
@@ -85,6 +86,24 @@ fn ways(name: &str, ways: &BTreeMap<String, Way>, health: &[ProxyStats]) -> Opti
     }
     align_numbers(&mut table, 1..5);
     (!ways.is_empty()).then_some(table)
+}
+
+/// Whether rotation rotates.
+fn samples(exits: &ExitSamples) -> Table {
+    let mut table = table(&["exits sampled", "", ""]);
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let top = exits.top.clone().unwrap_or_default();
+    for (name, number, note) in [
+        ("samples", exits.samples.to_string(), String::new()),
+        ("failed", exits.failed.to_string(), String::new()),
+        ("different addresses", exits.distinct.to_string(), String::new()),
+        ("repeated", percent(exits.repeat_rate), String::new()),
+        ("by the most frequent", percent(exits.top_share), top),
+    ] {
+        table.add_row(vec![name.to_owned(), number, note]);
+    }
+    align_numbers(&mut table, 1..2);
+    table
 }
 
 fn times(summary: &Summary) -> Table {
@@ -151,6 +170,11 @@ mod tests {
             ("exceptions".to_owned(), json!({"ConnectionError": 12, "ReadTimeout": 24})),
             ("proxies".to_owned(), json!({"http://***@127.0.0.1:3128": way(1500, 1440, 60, 1080)})),
             ("exits".to_owned(), json!({"192.0.2.1": way(1500, 1440, 60, 1080)})),
+            (
+                "exit_samples".to_owned(),
+                json!({"samples": 40, "failed": 1, "distinct": 12, "repeat_rate": 0.7,
+                    "top": "192.0.2.1", "top_share": 0.125}),
+            ),
             ("elapsed_ms".to_owned(), json!(20_000.0)),
             ("rate".to_owned(), json!(60.0)),
             ("p50_ms".to_owned(), json!(3.25)),
@@ -195,6 +219,12 @@ mod tests {
                 "http://***@127.0.0.1:3128 1500 1440 60 1080 good".to_owned(),
                 "exit attempts answered failed URLs ok".to_owned(),
                 "192.0.2.1 1500 1440 60 1080".to_owned(),
+                "exits sampled".to_owned(),
+                "samples 40".to_owned(),
+                "failed 1".to_owned(),
+                "different addresses 12".to_owned(),
+                "repeated 70.0 %".to_owned(),
+                "by the most frequent 12.5 % 192.0.2.1".to_owned(),
                 "time".to_owned(),
                 format!("run {} 60.0 URLs a second", time(20_000)),
                 format!("p50 {}", time(3)),

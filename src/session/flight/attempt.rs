@@ -10,6 +10,7 @@ use crate::message::{
 use crate::policy::{Decision, Exhausted, Outcome, RetryAfter};
 use crate::proxy::{Route, Verdict};
 use crate::session::builder::{Core, Session};
+use crate::session::numbers::Held;
 use crate::session::router::{Ask, Lease, Way};
 use crate::transport::{AttemptLimits, Incoming, Outgoing, OutgoingBody};
 use bytes::Bytes;
@@ -54,6 +55,7 @@ impl Running {
                 self.tried.push(member);
             }
             route.fresh |= resend;
+            self.exit = session.recipe().exit_of(route.identity);
             let began = core.now();
             let outcome = self.attempt(session, core, request, &route, lost);
             let spent = core.now().saturating_duration_since(began);
@@ -137,7 +139,8 @@ impl Running {
             item,
             now,
         };
-        match session.recipe().route(&ask, &mut core.rng) {
+        let mut held = Held { worker: &mut core.number, url: &mut self.number };
+        match session.recipe().route(&ask, &mut held, &mut core.rng) {
             Way::Go(route, lease) => Ok((route, lease)),
             Way::NotBefore(until, reason) => {
                 if self.deadline.is_some_and(|deadline| until >= deadline) {
@@ -511,7 +514,7 @@ impl Running {
             method: self.current.method.clone(),
             url: self.shown_url.clone(),
             proxy: route.shown.clone(),
-            exit: None,
+            exit: self.exit.clone(),
             status: facts.status,
             error: facts.error.clone(),
             elapsed: now.saturating_duration_since(began),

@@ -29,6 +29,10 @@ pub(super) struct Running {
     pub(super) attempts: Vec<Attempt>,
     /// Members of the proxy pool that this URL went through.
     pub(super) tried: Vec<usize>,
+    /// The exit of the way that is taken, where it is known.
+    pub(super) exit: Option<Arc<str>>,
+    /// The session number that this URL went under last.
+    pub(super) number: Option<u64>,
     /// Whether a retry (rather than the first attempt or a hop) comes next.
     pub(super) retrying: bool,
     /// Whether the answer was given.
@@ -67,6 +71,8 @@ impl Running {
             hops: Vec::new(),
             attempts: Vec::new(),
             tried: Vec::new(),
+            exit: None,
+            number: None,
             retrying: false,
             over: false,
         })

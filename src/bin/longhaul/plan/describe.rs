@@ -3,11 +3,13 @@
 //! Whoever starts a run overnight wants to read four things first: how much there is to do, with
 //! what, how long a single URL can hold out at most, and where the results will be.
 
-use super::{Input, Plan, Proxies};
+use super::{Input, Plan};
 use crate::args::Rotate;
 use crate::policy::describe_retries;
+use crate::proxies::Proxies;
 use longhaul::message::Verify;
 use longhaul::policy::{Bound, format_duration};
+use longhaul::proxy::SessionPer;
 use std::fmt::Write as _;
 
 /// What counting the input came to.
@@ -82,20 +84,34 @@ impl Plan {
     }
 
     fn describe_proxies(&self) -> String {
-        match &self.proxies {
-            Proxies::Direct => "none, direct".to_owned(),
-            Proxies::Environment => "those of the environment".to_owned(),
-            Proxies::Pool { pool, .. } if pool.len() == 1 => "1".to_owned(),
-            Proxies::Pool { pool, rotate } => {
-                let when = match rotate {
-                    Rotate::Request => "another one for every request",
-                    Rotate::Retry => "another one on every retry",
-                    Rotate::Host => "one per host, another one on every retry",
-                    Rotate::Random => "at random",
-                };
-                format!("{}, {when}", pool.len())
-            }
+        let (pool, rotate) = match &self.proxies {
+            Proxies::Direct => return "none, direct".to_owned(),
+            Proxies::Environment(_) => return "those of the environment".to_owned(),
+            Proxies::Pool { pool, rotate } => (pool, rotate),
+        };
+        let mut text = pool.len().to_string();
+        if pool.len() > 1 {
+            text.push_str(match rotate {
+                Rotate::Request => ", another one for every request",
+                Rotate::Retry => ", another one on every retry",
+                Rotate::Host => ", one per host, another one on every retry",
+                Rotate::Random => ", at random",
+            });
         }
+        text.push_str(match pool.session_per() {
+            Some(SessionPer::Worker) => ", a session for each worker",
+            Some(SessionPer::Url) => ", a session for each URL",
+            Some(SessionPer::Request) => ", a session for each request",
+            _ => "",
+        });
+        match (&self.exit_check, self.exit_sample) {
+            (Some(_), Some(every)) => {
+                let _ = write!(text, "; exits checked now and after every {every} URLs");
+            }
+            (Some(_), None) => text.push_str("; exits checked now"),
+            (None, _) => {}
+        }
+        text
     }
 
     /// How long one URL can take: what is enforced first, then what the policy comes to.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Rotate};
 use clap::Parser;
 use longhaul::policy::{Backoff, Bound};
 use longhaul::{Retry, secs};
@@ -195,7 +195,7 @@ fn which_proxies() {
     let mut world = fake();
     world.vars.insert("all_proxy", "http://c:3");
     let proxies = |line| resolve(&args(line), &world).unwrap().proxies;
-    assert!(matches!(proxies("http://a/"), Proxies::Environment));
+    assert!(matches!(proxies("http://a/"), Proxies::Environment(_)));
     assert!(matches!(proxies("http://a/ --no-env"), Proxies::Direct));
     assert!(matches!(
         plan("http://a/ --rotate random -x a:1").proxies,
