@@ -5,6 +5,12 @@
 //! arrive there. It takes every clock to its last nanosecond, so what it reaches may fall short of
 //! the bound by two of them per attempt.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
 use longhaul::error::{ErrorKind, Fault, Phase};
 use longhaul::policy::{
     Backoff, Bound, Budget, LongWait, Methods, WorstCase, WorstCaseInput, WorstOutcome, WorstStep,
@@ -270,15 +276,20 @@ fn any_play(
     play.connecting(up_to(rng, connect)).after(up_to(rng, read))
 }
 
-#[test]
-fn a_stale_connection_costs_no_more_than_an_attempt() {
-    let world = World {
+/// The policy for runs with 5 s and 25 s.
+fn known() -> World {
+    World {
         retry: Retry::long_run(),
         connect: ms(5000),
         read: ms(25_000),
         max_redirects: 30,
         follow: true,
-    };
+    }
+}
+
+#[test]
+fn a_stale_connection_costs_no_more_than_an_attempt() {
+    let world = known();
     // Each attempt meets a kept-alive connection that dies a second before the silence is over,
     // and the resend has that second left.
     let (took, attempts) = world.fly(|attempt| match attempt % 2 {
@@ -294,13 +305,7 @@ fn a_stale_connection_costs_no_more_than_an_attempt() {
 
 #[test]
 fn the_known_policy_is_walked_to_its_159_seconds() {
-    let world = World {
-        retry: Retry::long_run(),
-        connect: ms(5000),
-        read: ms(25_000),
-        max_redirects: 30,
-        follow: true,
-    };
+    let world = known();
     let (took, attempts) = world.walk(world.worst().sequence(), None);
     let ticks = Duration::from_secs(159).checked_sub(took).unwrap();
     assert!(attempts == 5 && ticks <= TICK * 10, "{took:?}");
