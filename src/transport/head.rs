@@ -201,14 +201,12 @@ fn parse_lines(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
     let mut headers = HeaderMap::with_capacity(response.headers.len());
     for field in response.headers.iter() {
         let value = unfold(field.value);
-        match (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(&value)) {
-            (Ok(name), Ok(value)) => {
-                if headers.try_append(name, value).is_err() {
-                    return Err(too_many_fields());
-                }
-            }
-            // Told of with the others, see `first_malformed`.
-            _ => {}
+        let name = HeaderName::from_bytes(field.name.as_bytes());
+        // What is no field is told of with the others, see `first_malformed`.
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(&value))
+            && headers.try_append(name, value).is_err()
+        {
+            return Err(too_many_fields());
         }
     }
     let framing = if bodyless || matches!(status, 100..200 | 204 | 304) {
