@@ -19,7 +19,7 @@ use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase}
 use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats, Route};
 use crate::rng::Rng;
 use crate::time::{Clock, SystemClock};
-use crate::transport::{Cutter, Engine, EngineConfig, Transport};
+use crate::transport::{Cutter, Engine, EngineConfig, Resolve, Transport};
 use http::Method;
 use std::cell::{RefCell, RefMut};
 use std::fmt;
@@ -289,6 +289,13 @@ impl SessionBuilder {
         self.changed()
     }
 
+    /// Who looks names up. Default: the operating system, on a few threads that the process
+    /// shares.
+    pub fn resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
+        self.engine.resolver = resolver;
+        self.changed()
+    }
+
     /// Cookies that every identity starts with.
     pub fn cookies(mut self, jar: CookieJar) -> Self {
         self.cookies = jar;
@@ -438,7 +445,8 @@ impl SessionBuilder {
         match &self.make_transport {
             Some(make) => make(),
             None => {
-                let config = EngineConfig { verify: verify.clone(), ..self.engine.clone() };
+                let mut config = self.engine.clone();
+                config.verify = verify.clone();
                 Ok(Box::new(Engine::new(&config)?))
             }
         }

@@ -70,7 +70,8 @@ fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), E
             Scan::Complete(length) if length > MAX_HEAD => return Err(flood()),
             Scan::Complete(length) => {
                 let rest = bytes.split_off(length);
-                let head = head::parse(&bytes, true).map_err(|error| broken_reply(&error))?;
+                let head = head::parse(&bytes, scanner.lines(), true)
+                    .map_err(|error| broken_reply(&error))?;
                 // 101 would be a tunnel of another kind; here it is one more interim reply.
                 if !(100..200).contains(&head.status) {
                     return Ok((head, rest));

@@ -174,6 +174,12 @@ impl IdlePool {
         drop(closed);
     }
 
+    /// How many connections are kept, and for how many hosts there is a place.
+    pub(super) fn kept(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.slab.iter().map(|host| host.conns.len()).sum(), state.index.len())
+    }
+
     /// A read buffer that another connection has left.
     pub(super) fn buffer(&self) -> Vec<u8> {
         self.lock().buffers.pop().unwrap_or_default()
@@ -297,9 +303,8 @@ impl State {
 
 impl fmt::Debug for IdlePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.lock();
-        let conns: usize = state.slab.iter().map(|host| host.conns.len()).sum();
-        write!(f, "IdlePool({conns} connections to {} hosts)", state.index.len())
+        let (conns, hosts) = self.kept();
+        write!(f, "IdlePool({conns} connections to {hosts} hosts)")
     }
 }
 

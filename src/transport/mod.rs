@@ -26,6 +26,7 @@ mod dechunk;
 mod dial;
 mod engine;
 mod head;
+mod hosts;
 mod http_proxy;
 mod idle;
 mod map_error;
@@ -36,11 +37,12 @@ mod socket;
 mod socks;
 mod stream;
 mod tls;
+mod upload;
 mod wait;
 mod wire;
 
 pub use cutter::Cutter;
-pub use engine::{Engine, EngineConfig};
+pub use engine::{Engine, EngineConfig, Kept};
 pub use resolve::{Resolve, ResolveError, SystemResolver};
 pub use script::{Asked, Play, Script};
 

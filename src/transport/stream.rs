@@ -147,7 +147,8 @@ impl Stream {
         }
     }
 
-    fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    /// Reads what is there and does not wait: `WouldBlock` where nothing is.
+    pub(super) fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if !self.pending.is_empty() {
             return Ok(self.take_pending(buf));
         }

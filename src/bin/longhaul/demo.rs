@@ -9,7 +9,9 @@ mod check;
 mod pages;
 mod servers;
 
-use crate::args::{DemoArgs, PaceArgs, PolicyArgs, ProxyListArgs, RetryArgs, RunArgs, TimeoutArgs};
+use crate::args::{
+    DemoArgs, PaceArgs, PolicyArgs, ProxyListArgs, ProxyUseArgs, RetryArgs, RunArgs, TimeoutArgs,
+};
 use crate::exit::Exit;
 use crate::plan::{self, Plan};
 use crate::progress;
@@ -75,6 +77,7 @@ fn arguments(args: &DemoArgs, folder: &Folder, servers: &Servers) -> RunArgs {
                 ..RetryArgs::default()
             },
         },
+        proxy_use: ProxyUseArgs { exit_check: servers.address_page(), ..ProxyUseArgs::default() },
         no_env: true,
         voice: args.voice.clone(),
         ..RunArgs::default()

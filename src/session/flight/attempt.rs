@@ -94,9 +94,8 @@ impl Running {
                     }
                 }
                 Err(error) => {
-                    let facts = Facts { reused: error.is_stale(), ..Facts::of(&error) };
-                    let now = core.now();
-                    self.record(&route, began, now, &facts, resend);
+                    let facts = Facts::of(&error);
+                    self.record(&route, began, core.now(), &facts, resend);
                     let copy = Lost { sent: !error.is_unsent(), spent };
                     if error.is_stale() && !resend && self.may_resend(copy) {
                         self.note("the kept connection had died; sent again on a fresh one");
@@ -556,7 +555,7 @@ struct Facts {
 
 impl Facts {
     fn of(error: &Error) -> Self {
-        Self { status: None, error: Some(AttemptError::from(error)), reused: false }
+        Self { status: None, error: Some(AttemptError::from(error)), reused: error.is_reused() }
     }
 }
 
