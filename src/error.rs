@@ -313,6 +313,8 @@ struct Inner {
     unsent: bool,
     /// A kept-alive connection died before the first byte of the response.
     stale: bool,
+    /// The attempt used a kept-alive connection.
+    reused: bool,
     proxy_reply: Option<ProxyReply>,
     retry_after: Option<Duration>,
     received_bytes: Option<u64>,
@@ -339,6 +341,7 @@ impl Error {
             proxy: None,
             unsent: phase.is_before_send(),
             stale: false,
+            reused: false,
             proxy_reply: None,
             retry_after: None,
             received_bytes: None,
@@ -458,6 +461,16 @@ impl Error {
 
     pub(crate) fn with_stale(mut self, stale: bool) -> Self {
         self.0.stale = stale;
+        self
+    }
+
+    /// Whether the attempt used a kept-alive connection.
+    pub(crate) fn is_reused(&self) -> bool {
+        self.0.reused
+    }
+
+    pub(crate) fn with_reused(mut self, reused: bool) -> Self {
+        self.0.reused = reused;
         self
     }
 

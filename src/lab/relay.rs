@@ -2,8 +2,8 @@
 //!
 //! One thread for both directions, because a TLS connection cannot be split between two. Each
 //! direction has a bounded buffer, a half-closed side is half-closed on the other, and a reset is
-//! handed on as a reset: a proxy that turned it into an orderly end would hide the failure that a
-//! test is about.
+//! handed on as a reset, after what was said before it: a proxy that turned it into an orderly end
+//! would hide the failure that a test is about.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -38,7 +38,7 @@ fn run(client: &mut Channel, target: &TcpStream, passed: &AtomicU64) -> io::Resu
     loop {
         // Everything that goes without waiting, until nothing moves any more.
         while up.pull(|room| client.try_read(room))?
-            | up.push(|bytes| (&mut &*target).write(bytes), || target.shutdown(Shutdown::Write))?
+            | push_up(&mut up, target)?
             | down.pull(|room| (&mut &*target).read(room))?
             | push_down(&mut down, client)?
         {}
@@ -64,6 +64,24 @@ fn run(client: &mut Channel, target: &TcpStream, passed: &AtomicU64) -> io::Resu
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// A target that takes no more may have said why: what it sent is still passed on, and then the
+/// way in which it left.
+fn push_up(up: &mut Pipe, target: &TcpStream) -> io::Result<bool> {
+    let pushed = up.push(|bytes| (&mut &*target).write(bytes), || target.shutdown(Shutdown::Write));
+    match pushed {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            ) =>
+        {
+            up.give_up();
+            Ok(true)
+        }
+        other => other,
     }
 }
 
@@ -98,6 +116,13 @@ impl Pipe {
 
     fn is_empty(&self) -> bool {
         self.start == self.buffer.len()
+    }
+
+    /// Takes nothing more in, and throws away what it holds.
+    fn give_up(&mut self) {
+        (self.eof, self.closed) = (true, true);
+        self.buffer.clear();
+        self.start = 0;
     }
 
     fn has_room(&self) -> bool {

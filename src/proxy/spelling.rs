@@ -243,6 +243,12 @@ fn parse_endpoint(endpoint: &str) -> Result<(String, Option<u16>), &'static str>
         return Err(HOST);
     }
     match Host::parse(host).map_err(|_| HOST)? {
+        // WHATWG lets `direct;` and `a,b` pass; no resolver knows such a name.
+        Host::Domain(name)
+            if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) =>
+        {
+            Err(HOST)
+        }
         Host::Domain(name) => Ok((name, port)),
         Host::Ipv4(address) => Ok((IpAddr::from(address).to_string(), port)),
         Host::Ipv6(address) => Ok((IpAddr::from(address).to_string(), port)),

@@ -9,22 +9,24 @@
 use super::flight::{Flight, Step};
 use super::identity::Jars;
 use super::lessons::Lessons;
+use super::numbers::Numbers;
+use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
 use super::{CookieJar, Proxies, RequestBuilder, environment};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Auth, Request, Response, Settings, Verify};
-use crate::policy::{Bound, Retry, Timeouts, WorstCase};
-use crate::proxy::{EnvProxies, Identity, ProxyPool, ProxyStats, Route};
+use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
+use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats, Route};
 use crate::rng::Rng;
 use crate::time::{Clock, SystemClock};
-use crate::transport::{Cutter, Engine, EngineConfig, Transport};
+use crate::transport::{Cutter, Engine, EngineConfig, Resolve, Transport};
 use http::Method;
 use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,7 +35,7 @@ type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync
 /// The recipe of sessions: `Clone + Send + Sync`, so that each worker makes its own from it.
 ///
 /// Clones share what has to be one for a run: the proxy pool with its health, the hosts that cool
-/// down, the resolver and the trust store.
+/// down, the budget of retries, the resolver and the trust store.
 ///
 /// # Defaults
 /// Those of requests (no retries, 30 redirects, the environment is trusted), but for the timeouts:
@@ -43,8 +45,12 @@ pub struct SessionBuilder {
     pub(super) settings: Arc<Settings>,
     pub(super) pool: Option<Arc<Mutex<ProxyPool>>>,
     pub(super) cooldown: Option<SharedCooldown>,
+    pub(super) restraint: Restraint,
     pub(super) env: Option<Arc<EnvProxies>>,
     pub(super) clock: Arc<dyn Clock>,
+    /// Of user names that are templates.
+    pub(super) numbers: Arc<Numbers>,
+    pub(super) exits: Arc<KnownExits>,
     /// Where what is learnt is kept back; of a simulation only.
     pub(super) lessons: Option<Arc<Lessons>>,
     engine: EngineConfig,
@@ -61,6 +67,14 @@ pub struct SessionBuilder {
     id: u64,
 }
 
+/// What was seen of the exits, for all sessions of a recipe.
+#[derive(Debug, Default)]
+pub(super) struct KnownExits {
+    /// Most runs never look, and an attempt of theirs takes no lock.
+    any: AtomicBool,
+    book: Mutex<ExitBook>,
+}
+
 impl fmt::Debug for SessionBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionBuilder").field("settings", &self.settings).finish_non_exhaustive()
@@ -73,8 +87,11 @@ impl Default for SessionBuilder {
             settings: Arc::new(Settings::default()),
             pool: None,
             cooldown: None,
+            restraint: Restraint::default(),
             env: None,
             clock: Arc::new(SystemClock),
+            numbers: Arc::default(),
+            exits: Arc::default(),
             lessons: None,
             engine: EngineConfig::default(),
             make_transport: None,
@@ -151,6 +168,8 @@ impl SessionBuilder {
         match proxies.into() {
             Proxies::Pool(pool) => {
                 self.pool = Some(Arc::new(Mutex::new(pool)));
+                // Another run of proxies is another run of numbers.
+                self.numbers = Arc::default();
                 self.set(|settings| settings.proxies_required = true)
             }
             Proxies::Map { map, required } => {
@@ -270,6 +289,13 @@ impl SessionBuilder {
         self.changed()
     }
 
+    /// Who looks names up. Default: the operating system, on a few threads that the process
+    /// shares.
+    pub fn resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
+        self.engine.resolver = resolver;
+        self.changed()
+    }
+
     /// Cookies that every identity starts with.
     pub fn cookies(mut self, jar: CookieJar) -> Self {
         self.cookies = jar;
@@ -280,6 +306,20 @@ impl SessionBuilder {
     /// Retry-After is over. Default: off; a [`WorkerPool`](crate::WorkerPool) turns it on.
     pub fn host_cooldown(mut self, on: bool) -> Self {
         self.cooldown = on.then(SharedCooldown::default);
+        self.changed()
+    }
+
+    /// A budget of retries over all sessions of this recipe: beyond it a retry that the policy
+    /// permits is refused, with a note in the history. Default: none.
+    pub fn retry_budget(mut self, budget: impl Into<Option<RetryBudget>>) -> Self {
+        self.restraint.set_budget(budget.into());
+        self.changed()
+    }
+
+    /// A circuit per host over all sessions of this recipe: a host whose answers are mostly
+    /// failures gets no retries for a while, with a note in the history. Default: none.
+    pub fn host_circuit(mut self, circuit: impl Into<Option<HostCircuit>>) -> Self {
+        self.restraint.set_circuit(circuit.into());
         self.changed()
     }
 
@@ -334,6 +374,24 @@ impl SessionBuilder {
     /// field that cannot be sent, `InvalidProxyUrl` for a proxy variable of the environment that
     /// cannot be used.
     pub fn build(&self) -> Result<Session, Error> {
+        let recipe = self.resolved()?;
+        let seed = recipe.seed;
+        let stream = recipe.streams.fetch_add(1, Ordering::Relaxed);
+        let rng = seed.map_or_else(Rng::from_os, |seed| Rng::stream(seed, stream));
+        let transport = recipe.bare_transport()?;
+        let core = Core {
+            clock: Arc::clone(&recipe.clock),
+            transport,
+            others: Vec::new(),
+            jars: Jars::new(recipe.cookies.clone()),
+            rng,
+            number: None,
+        };
+        Ok(Session { recipe, core: RefCell::new(core), items: AtomicU64::new(0) })
+    }
+
+    /// The recipe with the environment looked at, and nothing wrong in it.
+    pub(crate) fn resolved(&self) -> Result<Self, Error> {
         if let Some((kind, message)) = &self.mistake {
             return Err(Error::local(*kind, message.clone()));
         }
@@ -342,18 +400,28 @@ impl SessionBuilder {
         if recipe.settings.trust_env {
             recipe.read_environment()?;
         }
-        let seed = recipe.seed;
-        let stream = recipe.streams.fetch_add(1, Ordering::Relaxed);
-        let rng = seed.map_or_else(Rng::from_os, |seed| Rng::stream(seed, stream));
-        let transport = recipe.make(&recipe.settings.verify)?;
-        let core = Core {
-            clock: Arc::clone(&recipe.clock),
-            transport,
-            others: Vec::new(),
-            jars: Jars::new(recipe.cookies.clone()),
-            rng,
-        };
-        Ok(Session { recipe, core: RefCell::new(core), items: AtomicU64::new(0) })
+        Ok(recipe)
+    }
+
+    /// A transport of its own, for single attempts that no session makes.
+    pub(crate) fn bare_transport(&self) -> Result<Box<dyn Transport>, Error> {
+        self.make(&self.settings.verify)
+    }
+
+    /// Where the time of this recipe comes from.
+    pub(crate) fn time(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Notes by which exit a new connection of `identity` was seen to come.
+    pub(crate) fn note_exit(&self, identity: Identity, exit: IpAddr) {
+        lock(&self.exits.book).note(identity, exit);
+        self.exits.any.store(true, Ordering::Relaxed);
+    }
+
+    /// The exit of `identity`, where it is known.
+    pub(super) fn exit_of(&self, identity: Identity) -> Option<Arc<str>> {
+        self.exits.any.load(Ordering::Relaxed).then(|| lock(&self.exits.book).of(identity))?
     }
 
     fn read_environment(&mut self) -> Result<(), Error> {
@@ -377,7 +445,8 @@ impl SessionBuilder {
         match &self.make_transport {
             Some(make) => make(),
             None => {
-                let config = EngineConfig { verify: verify.clone(), ..self.engine.clone() };
+                let mut config = self.engine.clone();
+                config.verify = verify.clone();
                 Ok(Box::new(Engine::new(&config)?))
             }
         }
@@ -455,6 +524,8 @@ pub(super) struct Core {
     others: Vec<(Verify, Box<dyn Transport>)>,
     pub(super) jars: Jars,
     pub(super) rng: Rng,
+    /// Of user names that are templates, where each session has its own.
+    pub(super) number: Option<u64>,
 }
 
 impl Core {

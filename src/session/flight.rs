@@ -73,6 +73,14 @@ impl Flight {
         self.running.as_ref().map(|running| running.started)
     }
 
+    /// When it ends, whatever it waits for; `None` before the first step, and without a deadline.
+    ///
+    /// A step at or after that time makes no attempt. Who steps late can end the flight by
+    /// [`fail`](Self::fail) instead.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.running.as_ref().and_then(|running| running.deadline)
+    }
+
     /// Makes one attempt, with the redirects that follow it at once.
     ///
     /// After `Done` or `Failed` the flight is over; a further step fails with

@@ -9,8 +9,10 @@ mod environment;
 mod flight;
 mod identity;
 mod lessons;
+mod numbers;
 mod proxies;
 mod request_builder;
+mod restraint;
 mod router;
 
 pub use builder::{Session, SessionBuilder, delete, get, head, options, patch, post, put};

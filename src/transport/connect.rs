@@ -6,6 +6,7 @@
 
 use super::cutter::Cutter;
 use super::dial::Dialer;
+use super::hosts::Hosts;
 use super::idle::Conn;
 use super::resolve::Resolve;
 use super::socks::{self, Destination};
@@ -119,6 +120,7 @@ pub(super) struct Connector {
     pub(super) tls: TlsClients,
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) source: Option<IpAddr>,
+    pub(super) hosts: Arc<Hosts>,
 }
 
 impl Connector {
@@ -137,7 +139,9 @@ impl Connector {
     ) -> Result<Conn, Error> {
         let resolver = Arc::clone(&self.resolver);
         let fault = if route.proxy.is_some() { Fault::Proxy } else { Fault::Target };
-        let dialer = Dialer { resolver: &*resolver, source: self.source, cutter, wait, fault };
+        let hosts = Arc::clone(&self.hosts);
+        let source = self.source;
+        let dialer = Dialer { resolver: &*resolver, source, cutter, hosts: &hosts, wait, fault };
         let (host, port) = match route.proxy.as_deref() {
             Some(proxy) => (proxy.host(), proxy.port()),
             None => (target.host, target.port),
@@ -182,7 +186,7 @@ impl Connector {
                 self.secure(stream, target.host, route.identity, Fault::Target, &dialer, timings)?;
         }
         let tls = tls::describe(&mut stream).map(Arc::from);
-        Ok(Conn { stream, key, identity: route.identity, tls, idle_since: None })
+        Ok(Conn { stream, key, identity: route.identity, tls, idle_since: None, returns: 0 })
     }
 
     fn secure(

@@ -36,7 +36,8 @@ impl Cutter {
     /// Shuts every socket down, idle or in use, and lets no attempt begin any more.
     ///
     /// A lookup or a connect that is under way ends within a tenth of a second, or with its
-    /// budget, whichever comes first.
+    /// budget, whichever comes first; a lookup by a [`Resolve`](super::Resolve) that cannot be
+    /// given up early ends with its budget.
     pub fn cut(&self) {
         // Order matters: who registers after the flag is set sees it, who registered before is in
         // the list.

@@ -105,6 +105,20 @@ impl Dechunk {
         self.failure.as_deref()
     }
 
+    /// What is missing where the stream ends now, if the body is complete all the same.
+    ///
+    /// The zero-sized chunk completes it (RFC 9112, section 8); some servers forget the empty line
+    /// behind it.
+    pub(super) fn end(&mut self) -> Option<&'static [u8]> {
+        let missing: &[u8] = match self.at {
+            At::TrailerStart | At::Trailer | At::TrailerLf => b"\r\n",
+            At::EndLf => b"\n",
+            _ => return None,
+        };
+        self.at = At::Done;
+        Some(missing)
+    }
+
     /// Takes one byte of the framing; whether it stays.
     fn step(&mut self, byte: u8) -> bool {
         self.line += 1;

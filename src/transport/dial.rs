@@ -3,9 +3,10 @@
 //! Addresses are raced as RFC 8305 says: families interleaved, a new attempt every 250 ms as long
 //! as none has succeeded, and at once when one fails. A name whose first address is a black hole
 //! therefore costs a quarter of a second and not the whole budget, and a good last address is
-//! always reached.
+//! always reached. The family that worked is tried first the next time.
 
 use super::cutter::Cutter;
+use super::hosts::Hosts;
 use super::resolve::{Resolve, ResolveError};
 use super::socket::{Socket, timespec};
 use super::wait::Wait;
@@ -36,6 +37,7 @@ pub(super) struct Dialer<'a> {
     pub(super) resolver: &'a dyn Resolve,
     pub(super) source: Option<IpAddr>,
     pub(super) cutter: &'a Arc<Cutter>,
+    pub(super) hosts: &'a Hosts,
     pub(super) wait: &'a Wait<'a>,
     /// Whom to blame: the target, or the proxy that is dialled.
     pub(super) fault: Fault,
@@ -50,11 +52,20 @@ impl Dialer<'_> {
         timings: &mut Timings,
     ) -> Result<Socket, Error> {
         let begun = self.wait.now();
-        let addresses = self.addresses(host, timings)?;
+        let mut addresses = self.addresses(host, timings)?;
         let connecting = self.wait.now();
+        let has_both =
+            addresses.iter().any(IpAddr::is_ipv4) && addresses.iter().any(IpAddr::is_ipv6);
+        if has_both && let Some(v4) = self.hosts.prefers_v4(host, connecting) {
+            addresses.sort_by_key(|address| address.is_ipv4() != v4);
+        }
         let result = self.race(&interleave(&addresses, port));
-        timings.connect = Some(self.wait.now().saturating_duration_since(connecting));
+        let connected = self.wait.now();
+        timings.connect = Some(connected.saturating_duration_since(connecting));
         let stream = result.map_err(|failure| self.failed(failure, host, port, begun))?;
+        if has_both && let Ok(peer) = stream.peer_addr() {
+            self.hosts.worked(host, peer.is_ipv4(), connected);
+        }
         let stream = Arc::new(stream);
         let registration = self.cutter.register(&stream);
         Ok(Socket::new(stream, registration))
@@ -74,7 +85,7 @@ impl Dialer<'_> {
             .wait
             .bound()
             .map_err(|error| super::map_error::timeout(&error, Phase::Dns, self.fault))?;
-        let answer = self.resolver.resolve(host, budget.left);
+        let answer = self.resolver.resolve_while(host, budget.left, &|| !self.cutter.is_cut());
         // Two names may be needed: the proxy's and, for some SOCKS proxies, the target's.
         let took = self.wait.now().saturating_duration_since(begun);
         timings.dns = Some(timings.dns.unwrap_or(Duration::ZERO) + took);
@@ -88,7 +99,7 @@ impl Dialer<'_> {
                 (ErrorKind::NameNotFound, reason, ResolveError::NotFound(String::new()))
             }
             Ok(addresses) => return Ok(addresses),
-            Err(ResolveError::TimedOut) => {
+            Err(ResolveError::TimedOut) if budget.left.is_some() => {
                 return Err(super::map_error::timeout(&budget.expired(), Phase::Dns, self.fault)
                     .with_source(ResolveError::TimedOut));
             }
@@ -112,12 +123,20 @@ impl Dialer<'_> {
         let mut racing: Vec<socket2::Socket> = Vec::new();
         let mut failed: Option<io::Error> = None;
         let mut next_start: Option<Instant> = None;
+        let begun = clock.now();
+        let allowed = clock.bound().map_err(Failure::Expired)?;
+        // Counted beside the clock, so that one which a test moves by hand cannot turn a silent
+        // address into a wait without end.
+        let mut slept = Duration::ZERO;
         loop {
             if self.cutter.is_cut() {
                 return Err(Failure::Cut);
             }
             let bound = clock.bound().map_err(Failure::Expired)?;
-            let now = clock.now();
+            if allowed.left.is_some_and(|left| left <= slept) {
+                return Err(Failure::Expired(allowed.expired()));
+            }
+            let now = begun.checked_add(slept).map_or(clock.now(), |soon| soon.max(clock.now()));
             if racing.is_empty() || next_start.is_none_or(|start| start <= now) {
                 match waiting.next() {
                     Some(address) => {
@@ -151,11 +170,13 @@ impl Dialer<'_> {
                 Some(start) if waiting.len() > 0 => start.saturating_duration_since(now),
                 _ => SLICE,
             };
-            let pause = stagger.min(SLICE).min(bound.left.unwrap_or(SLICE));
+            let rest = allowed.left.map_or(SLICE, |left| left.saturating_sub(slept));
+            let pause = stagger.min(SLICE).min(bound.left.unwrap_or(SLICE)).min(rest);
             let ready: Vec<bool> = {
                 let mut fds: Vec<PollFd<'_>> =
                     racing.iter().map(|socket| PollFd::new(socket, PollFlags::OUT)).collect();
                 match poll(&mut fds, timespec(Some(pause)).as_ref()) {
+                    Ok(0) => slept += pause,
                     Ok(_) | Err(rustix::io::Errno::INTR) => {}
                     Err(error) => return Err(Failure::Local(error.into())),
                 }
@@ -315,7 +336,7 @@ fn is_exhausted(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::{Clock, SystemClock, secs};
+    use crate::time::{Clock, SimClock, SystemClock, secs};
     use crate::transport::AttemptLimits;
     use std::net::TcpListener;
 
@@ -329,14 +350,25 @@ mod tests {
     }
 
     fn dial(addresses: &[&str], port: u16, connect: f64) -> Result<Socket, Error> {
+        dial_with(&Hosts::default(), &SystemClock, addresses, port, connect)
+    }
+
+    fn dial_with(
+        hosts: &Hosts,
+        clock: &dyn Clock,
+        addresses: &[&str],
+        port: u16,
+        connect: f64,
+    ) -> Result<Socket, Error> {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
         let limits = AttemptLimits { connect: Some(secs(connect)), ..Default::default() };
         let cutter = Arc::default();
-        let wait = Wait::connect(&SystemClock, SystemClock.now(), &limits);
+        let wait = Wait::connect(clock, clock.now(), &limits);
         let dialer = Dialer {
             resolver: &Fixed(addresses),
             source: None,
             cutter: &cutter,
+            hosts,
             wait: &wait,
             fault: Fault::Target,
         };
@@ -389,6 +421,65 @@ mod tests {
 
         let error = dial(&["127.0.0.7"], port, 0.3).unwrap_err();
         assert_eq!((error.kind(), error.phase()), (ErrorKind::ConnectTimeout, Phase::Connect));
+    }
+
+    #[test]
+    fn the_family_that_worked_goes_first_for_a_while() {
+        let v4 = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = v4.local_addr().unwrap().port();
+        let clock = SimClock::default();
+        let hosts = Hosts::default();
+        let family = || {
+            let socket = dial_with(&hosts, &clock, &["::1", "127.0.0.1"], port, 5.0).unwrap();
+            if socket.peer().unwrap().is_ipv4() { 4 } else { 6 }
+        };
+        assert_eq!(family(), 4, "nobody listens on ::1");
+        let Ok(_v6) = TcpListener::bind(("::1", port)) else {
+            // A machine without IPv6, or with somebody else on the port.
+            return;
+        };
+        assert_eq!(family(), 4, "what worked is tried first");
+        clock.advance(secs(600.0));
+        assert_eq!(family(), 6, "and then the order of the resolver again");
+        drop(v4);
+        assert_eq!(family(), 6);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_does_not_wait_for_a_black_hole_for_ever() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let _hole = black_hole(SocketAddr::new("127.0.0.6".parse().unwrap(), port));
+        let clock = SimClock::default();
+        let error = dial_with(&Hosts::default(), &clock, &["127.0.0.6"], port, 0.25).unwrap_err();
+        assert_eq!((error.kind(), error.phase()), (ErrorKind::ConnectTimeout, Phase::Connect));
+        let socket =
+            dial_with(&Hosts::default(), &clock, &["127.0.0.6", "127.0.0.1"], port, 5.0).unwrap();
+        assert_eq!(socket.peer().unwrap().ip().to_string(), "127.0.0.1");
+    }
+
+    #[test]
+    fn sockets_are_kept_alive_and_do_not_delay() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let cutter = Arc::default();
+        let wait = Wait::connect(&SystemClock, SystemClock.now(), &AttemptLimits::default());
+        let dialer = Dialer {
+            resolver: &Fixed(Vec::new()),
+            source: None,
+            cutter: &cutter,
+            hosts: &Hosts::default(),
+            wait: &wait,
+            fault: Fault::Target,
+        };
+        let Ok(stream) = dialer.race(&[listener.local_addr().unwrap()]) else { panic!("refused") };
+        let socket = socket2::SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap() && socket.tcp_nodelay().unwrap());
+        #[cfg(target_os = "linux")]
+        {
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE);
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), KEEPALIVE_AGAIN);
+            assert_eq!(socket.tcp_keepalive_retries().unwrap(), KEEPALIVE_PROBES);
+        }
     }
 
     #[test]

@@ -12,11 +12,13 @@ use super::body::BodyReader;
 use super::connect::{Connector, Target, Way};
 use super::cutter::Cutter;
 use super::head::Head;
-use super::idle::{Conn, IdlePool};
+use super::hosts::Hosts;
+use super::idle::{Conn, GOODBYE, IdlePool};
 use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
 use super::tls::TlsClients;
+use super::upload::Upload;
 use super::wait::Wait;
 use super::wire::{Sent, Shared, Wire};
 use super::{AttemptLimits, Incoming, Outgoing, OutgoingBody, Transport, http_proxy, map_error};
@@ -33,10 +35,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// A piece of a streamed body: what one chunk carries and one write takes.
-const PIECE: usize = 16 * 1024;
-/// Room in front of a piece for its chunk size.
-const SIZE_LINE: usize = 10;
 /// How much of a refusal's body is kept.
 const REFUSAL: u64 = 1024;
 
@@ -60,6 +58,20 @@ pub struct EngineConfig {
     pub resolver: Arc<dyn Resolve>,
     /// The switch that cuts the connections of all engines made from this and its clones.
     pub cutter: Arc<Cutter>,
+    /// What the engines made from this and its clones have learnt of hosts.
+    pub(super) hosts: Arc<Hosts>,
+}
+
+/// What an [`Engine`] keeps between attempts.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Idle connections.
+    pub connections: usize,
+    /// Hosts, or proxies that fetch, that have a place for idle connections.
+    pub hosts: usize,
+    /// Identities with TLS tickets.
+    pub tls_identities: usize,
 }
 
 impl Default for EngineConfig {
@@ -73,6 +85,7 @@ impl Default for EngineConfig {
             clock: Arc::new(SystemClock),
             resolver: SystemResolver::shared(),
             cutter: Arc::default(),
+            hosts: Arc::default(),
         }
     }
 }
@@ -126,6 +139,7 @@ impl Engine {
             clock,
             resolver,
             cutter,
+            hosts,
         } = config;
         let shared = Arc::new(Shared {
             idle: IdlePool::new(*pool_connections, *pool_maxsize),
@@ -137,11 +151,18 @@ impl Engine {
             tls: TlsClients::new(verify, extra_roots)?,
             resolver: Arc::clone(resolver),
             source: *source_address,
+            hosts: Arc::clone(hosts),
         };
         let agent =
             ureq::Agent::with_parts(engine_config(), HandOver(Arc::clone(&shared)), NoResolver);
         let (key, head, piece) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { agent, connector, shared, key, head, piece })
+    }
+
+    /// What is kept between attempts; all of it is bounded, whatever a run meets.
+    pub fn kept(&self) -> Kept {
+        let (connections, hosts) = self.shared.idle.kept();
+        Kept { connections, hosts, tls_identities: self.connector.tls.len() }
     }
 
     fn make(
@@ -172,7 +193,7 @@ impl Engine {
             self.shared.idle.close(&self.key);
             None
         } else {
-            self.shared.idle.take(&self.key, begun)
+            self.shared.idle.take(&self.key, begun, listen(&outgoing, begun, limits))
         };
         let mut conn = match kept {
             Some(conn) => conn,
@@ -213,23 +234,24 @@ impl Engine {
         limits: &AttemptLimits,
     ) -> Result<(Written, u64), Error> {
         let wait = Wait::exchange(&*self.shared.clock, limits);
-        let mut sent = 0;
+        let mut upload = Upload::new(&mut conn.stream, &wait);
         let result = match body {
-            OutgoingBody::Empty => conn.stream.write_all(&[&self.head], &wait, false, &mut sent),
-            OutgoingBody::Bytes(bytes) => {
-                conn.stream.write_all(&[&self.head, bytes], &wait, true, &mut sent)
-            }
+            OutgoingBody::Empty => upload.head(&self.head),
+            OutgoingBody::Bytes(bytes) => upload.bytes(&self.head, bytes),
             OutgoingBody::Reader(reader, length) => {
-                let mut upload = Upload { reader, left: length, piece: &mut self.piece };
-                upload.run(conn, &self.head, &wait, &mut sent)
+                upload.reader(&self.head, reader, length, &mut self.piece)
             }
         };
+        let sent = upload.sent;
         result.map(|written| (written, sent)).map_err(|error| {
             if conn.stream.is_cut() {
                 return map_error::cancelled(Phase::Send);
             }
             let stale = request.reused && is_broken(&error);
-            map_error::exchange(error, Phase::Send).with_unsent(sent == 0).with_stale(stale)
+            map_error::exchange(error, Phase::Send)
+                .with_unsent(sent == 0)
+                .with_stale(stale)
+                .with_reused(request.reused)
         })
     }
 
@@ -242,17 +264,26 @@ impl Engine {
         begun: Instant,
         mut timings: Timings,
     ) -> Result<Incoming, Error> {
-        let (forwarded, gauge) = (wire.request.forwarded, wire.gauge());
+        let (Sent { forwarded, reused, .. }, gauge) = (wire.request, wire.gauge());
         self.shared.slot.put(wire);
         let mut stand_in = http::Request::new(());
         *stand_in.uri_mut() = http::Uri::from_static("http://in-flight.invalid/");
         let response = self.agent.run(stand_in);
         let arrived = self.shared.slot.take_arrived();
-        let response = response.map_err(|error| map_error::from_ureq(error, Phase::Headers))?;
+        let response = response
+            .map_err(|error| map_error::from_ureq(error, Phase::Headers).with_reused(reused))?;
         let Some(Arrived { head, facts, at }) = arrived else {
             let message = "the engine returned a response that never came";
             return Err(Error::new(ErrorKind::Internal, Phase::Headers, Fault::Local, message));
         };
+        if let Some(line) = &head.malformed
+            && let Some(host) = url.host_str()
+            && self.connector.hosts.is_news(host)
+        {
+            log::warn!(
+                "{host} sends malformed header fields, which are passed over; the first is {line}"
+            );
+        }
         timings.first_byte = Some(at.saturating_duration_since(begun));
         timings.total = at.saturating_duration_since(begun);
         let body = BodyReader::new(response.into_body().into_reader(), &head, url, route);
@@ -291,6 +322,15 @@ impl Transport for Engine {
     }
 }
 
+/// How long to listen whether a kept connection ends, where this request cannot be sent twice.
+fn listen(outgoing: &Outgoing<'_>, begun: Instant, limits: &AttemptLimits) -> Option<Duration> {
+    if outgoing.method.is_idempotent() && !matches!(outgoing.body, OutgoingBody::Reader(..)) {
+        return None;
+    }
+    let left = limits.deadline.map(|deadline| deadline.saturating_duration_since(begun));
+    Some(left.map_or(GOODBYE, |left| left.min(GOODBYE)))
+}
+
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("idle", &self.shared.idle).finish_non_exhaustive()
@@ -308,95 +348,6 @@ pub(super) fn shown(url: &Url) -> String {
     let _ = (url.set_username(""), url.set_password(None));
     url.set_fragment(None);
     url.into()
-}
-
-/// A body that is read while it is sent.
-struct Upload<'a> {
-    reader: &'a mut (dyn Read + Send),
-    /// What is still to come, where the length is known.
-    left: Option<u64>,
-    piece: &'a mut Vec<u8>,
-}
-
-impl Upload<'_> {
-    fn run(
-        &mut self,
-        conn: &mut Conn,
-        mut head: &[u8],
-        wait: &Wait<'_>,
-        sent: &mut u64,
-    ) -> std::io::Result<Written> {
-        loop {
-            let (piece, last) = self.next()?;
-            // A reader may take its time, which no socket notices.
-            wait.bound()?;
-            let written = conn.stream.write_all(&[head, piece], wait, true, sent)?;
-            if last || written == Written::Answered {
-                return Ok(written);
-            }
-            head = &[];
-        }
-    }
-
-    /// The next bytes for the wire, and whether they are the last.
-    fn next(&mut self) -> std::io::Result<(&[u8], bool)> {
-        self.piece.resize(SIZE_LINE + PIECE + 2, 0);
-        let room = match self.left {
-            Some(left) => left.min(PIECE as u64) as usize,
-            None => PIECE,
-        };
-        let space = self.piece.get_mut(SIZE_LINE..SIZE_LINE + room).unwrap_or_default();
-        let amount = if space.is_empty() { 0 } else { read_some(self.reader, space)? };
-        match &mut self.left {
-            Some(0) => Ok((&[], true)),
-            Some(left) if amount == 0 => Err(local(
-                ErrorKind::Io,
-                format!("the body ended {left} bytes before the length that was given for it"),
-            )),
-            Some(left) => {
-                *left -= amount as u64;
-                let last = *left == 0;
-                Ok((self.piece.get(SIZE_LINE..SIZE_LINE + amount).unwrap_or_default(), last))
-            }
-            None if amount == 0 => Ok((b"0\r\n\r\n", true)),
-            None => {
-                let line = format!("{amount:x}\r\n");
-                let start = SIZE_LINE - line.len();
-                let end = SIZE_LINE + amount;
-                put(self.piece, start, line.as_bytes());
-                put(self.piece, end, b"\r\n");
-                Ok((self.piece.get(start..end + 2).unwrap_or_default(), false))
-            }
-        }
-    }
-}
-
-fn read_some(reader: &mut (dyn Read + Send), space: &mut [u8]) -> std::io::Result<usize> {
-    loop {
-        match reader.read(space) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                let message = format!("the body could not be read: {error}");
-                return Err(match error.downcast::<Error>() {
-                    Ok(ours) => ours.into_io(),
-                    Err(error) => Error::new(ErrorKind::Io, Phase::Send, Fault::Local, message)
-                        .with_source(error)
-                        .into_io(),
-                });
-            }
-            done => return done,
-        }
-    }
-}
-
-fn local(kind: ErrorKind, message: String) -> std::io::Error {
-    Error::new(kind, Phase::Send, Fault::Local, message).into_io()
-}
-
-fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..at + what.len()) {
-        place.copy_from_slice(what);
-    }
 }
 
 /// Everything that ureq would do on its own account, switched off.

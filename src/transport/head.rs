@@ -46,6 +46,8 @@ pub(super) struct Head {
     pub(super) framing: Framing,
     /// Whether the peer keeps the connection open after the body.
     pub(super) keep_alive: bool,
+    /// The first line that is no field and was passed over, safe to print.
+    pub(super) malformed: Option<Box<str>>,
 }
 
 impl Head {
@@ -83,6 +85,7 @@ impl Head {
 pub(super) struct Scanner {
     seen: usize,
     started: bool,
+    lines: usize,
 }
 
 /// What a [`Scanner`] found.
@@ -119,29 +122,56 @@ impl Scanner {
         while let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
             let line_end = bytes.len() - rest.len() + at;
             match rest.get(at + 1..).unwrap_or_default() {
-                [b'\n', ..] => return Scan::Complete(line_end + 2),
-                [b'\r', b'\n', ..] => return Scan::Complete(line_end + 3),
+                [b'\n', ..] => return self.complete(line_end + 2),
+                [b'\r', b'\n', ..] => return self.complete(line_end + 3),
                 [] | [b'\r'] => {
                     self.seen = line_end;
                     return Scan::Partial;
                 }
-                more => rest = more,
+                more => {
+                    self.lines += 1;
+                    rest = more;
+                }
             }
         }
         self.seen = bytes.len();
         Scan::Partial
     }
+
+    fn complete(&mut self, length: usize) -> Scan {
+        // The last line and the empty one.
+        self.lines += 2;
+        Scan::Complete(length)
+    }
+
+    /// How many lines the head has that was found, the empty one included.
+    pub(super) fn lines(&self) -> usize {
+        self.lines
+    }
 }
 
-/// Parses a complete head; `bodyless` is for the answer to HEAD.
-pub(super) fn parse(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
-    if bytes.contains(&0) {
-        // The one thing that the parser does not pass over line by line.
-        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-        let whole: Vec<&[u8]> = lines.filter(|line| !line.contains(&0)).collect();
-        return parse_lines(&whole.concat(), bodyless);
+/// Parses a complete head of so many lines; `bodyless` is for the answer to HEAD.
+pub(super) fn parse(bytes: &[u8], lines: usize, bodyless: bool) -> Result<Head, Error> {
+    let mut head = parse_fields(bytes, bodyless)?;
+    // Of a head without a fold and without junk, each line but the first and the last is a field.
+    if head.headers.len() + 2 != lines {
+        head.malformed = first_malformed(bytes).map(|line| shown(line).into());
     }
-    parse_lines(bytes, bodyless)
+    Ok(head)
+}
+
+fn parse_fields(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
+    parse_lines(bytes, bodyless).or_else(|error| {
+        // What the parser does not pass over line by line: a NUL, and a CR that ends no line.
+        let is_whole = |line: &&[u8]| {
+            let end = line.strip_suffix(b"\n").unwrap_or(line);
+            let text = end.strip_suffix(b"\r").unwrap_or(end);
+            !text.iter().any(|byte| matches!(byte, 0 | b'\r'))
+        };
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let whole = lines.filter(is_whole).collect::<Vec<_>>().concat();
+        if whole.len() == bytes.len() { Err(error) } else { parse_lines(&whole, bodyless) }
+    })
 }
 
 fn parse_lines(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
@@ -171,13 +201,12 @@ fn parse_lines(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
     let mut headers = HeaderMap::with_capacity(response.headers.len());
     for field in response.headers.iter() {
         let value = unfold(field.value);
-        match (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(&value)) {
-            (Ok(name), Ok(value)) => {
-                if headers.try_append(name, value).is_err() {
-                    return Err(too_many_fields());
-                }
-            }
-            _ => log::debug!("a malformed response field is passed over: {}", shown(&value)),
+        let name = HeaderName::from_bytes(field.name.as_bytes());
+        // What is no field is told of with the others, see `first_malformed`.
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(&value))
+            && headers.try_append(name, value).is_err()
+        {
+            return Err(too_many_fields());
         }
     }
     let framing = if bodyless || matches!(status, 100..200 | 204 | 304) {
@@ -186,7 +215,25 @@ fn parse_lines(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
         framing(&headers)?
     };
     let keep_alive = keep_alive(minor, &headers, framing) && status != 101;
-    Ok(Head { status, reason: reason(bytes), headers, framing, keep_alive })
+    let reason = reason(bytes);
+    Ok(Head { status, reason, headers, framing, keep_alive, malformed: None })
+}
+
+/// The first line that is neither a field nor the continuation of one.
+fn first_malformed(bytes: &[u8]) -> Option<&[u8]> {
+    let mut lines = bytes.split(|byte| *byte == b'\n').skip(1);
+    lines.by_ref().enumerate().find_map(|(number, line)| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_fold = line.starts_with(b" ") || line.starts_with(b"\t");
+        if line.is_empty() || (is_fold && number > 0) {
+            return None;
+        }
+        let mut halves = line.splitn(2, |byte| *byte == b':');
+        let name = halves.next().unwrap_or_default().trim_ascii_end();
+        let value = halves.next().map(HeaderValue::from_bytes);
+        let is_field = HeaderName::from_bytes(name).is_ok() && matches!(value, Some(Ok(_)));
+        (!is_field).then_some(line)
+    })
 }
 
 /// RFC 9112, section 6.3, with `chunked` believed of HTTP/1.0 servers too.
@@ -304,6 +351,12 @@ mod tests {
         parse(text.as_bytes(), false)
     }
 
+    fn parse(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
+        let mut scanner = Scanner::default();
+        scanner.scan(bytes);
+        super::parse(bytes, scanner.lines(), bodyless)
+    }
+
     #[test]
     fn scanning_finds_the_end_wherever_the_pieces_break() {
         let whole = b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody";
@@ -348,13 +401,26 @@ mod tests {
 
     #[test]
     fn a_malformed_line_costs_itself_alone() {
-        for line in
-            ["PHP Warning: x y", "nocolonhere", ": v", "X-B\u{0}: v", "X-N: a\u{0}b", "X@Y Z: 1"]
-        {
+        for line in [
+            "PHP Warning: x y",
+            "nocolonhere",
+            ": v",
+            "X-B\u{0}: v",
+            "X-N: a\u{0}b",
+            "X-C: a\rb",
+            "X-D: a\r",
+            "X@Y Z: 1",
+        ] {
             let head = head(&format!("HTTP/1.1 200 OK\r\nA: 1\r\n{line}\r\nB: 2\r\n\r\n")).unwrap();
             assert_eq!(head.headers.len(), 2, "{line}: {:?}", head.headers);
             assert_eq!(head.headers["b"], "2", "{line}");
+            assert_eq!(head.malformed.as_deref(), Some(&*shown(line.as_bytes())), "{line}");
         }
+        // Told of, and nothing else is: a fold, a space before the colon, an empty value.
+        let first = "HTTP/1.1 200 OK\r\n fold of nothing\r\nA: 1\r\n\r\n";
+        assert_eq!(head(first).unwrap().malformed.as_deref(), Some("\" fold of nothing\""));
+        let odd = "HTTP/1.1 200 OK\r\nA: 1\r\n 2\r\nB : 3\r\nC:\r\nD: caf\u{e9}\r\n\r\n";
+        assert_eq!(head(odd).unwrap().malformed, None);
     }
 
     #[test]

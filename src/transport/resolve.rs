@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Threads that look up; each blocks in `getaddrinfo` for one name.
 const THREADS: usize = 6;
+/// How often who waits for an answer looks whether it is still wanted.
+const SLICE: Duration = Duration::from_millis(100);
 /// How long a thread stays that has nothing to do.
 const IDLE: Duration = Duration::from_secs(20);
 /// How long an answer is used.
@@ -41,6 +43,24 @@ pub trait Resolve: fmt::Debug + Send + Sync {
     /// # Errors
     /// What kept the name from being found.
     fn resolve(&self, host: &str, budget: Option<Duration>) -> Result<Vec<IpAddr>, ResolveError>;
+
+    /// The same, and given up within a tenth of a second once `go_on` says no: then
+    /// [`ResolveError::TimedOut`].
+    ///
+    /// What a transport calls, so that cutting its connections ends lookups too. The default
+    /// lookup of this trait cannot be given up early.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    fn resolve_while(
+        &self,
+        host: &str,
+        budget: Option<Duration>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<IpAddr>, ResolveError> {
+        let _ = go_on;
+        self.resolve(host, budget)
+    }
 }
 
 /// Why a name was not found.
@@ -70,6 +90,9 @@ type Answer = Result<Vec<IpAddr>, ResolveError>;
 type LookUp = dyn Fn(&str) -> Answer + Send + Sync;
 
 /// The resolver of the operating system, on a few threads.
+///
+/// # Defaults
+/// Six threads, answers kept for a minute, failures not kept.
 #[derive(Clone)]
 pub struct SystemResolver(Arc<Inner>);
 
@@ -105,7 +128,7 @@ struct Lookup {
 impl SystemResolver {
     /// A resolver with threads and answers of its own.
     pub fn new() -> Self {
-        Self::with(Box::new(system))
+        Self::around(system)
     }
 
     /// The one that everything in this process shares.
@@ -114,9 +137,13 @@ impl SystemResolver {
         Arc::new(SHARED.get_or_init(Self::new).clone())
     }
 
-    fn with(look_up: Box<LookUp>) -> Self {
+    /// Puts the bounds of this resolver around another way to look names up, which may block for
+    /// as long as it likes.
+    pub fn around(
+        look_up: impl Fn(&str) -> Result<Vec<IpAddr>, ResolveError> + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(Inner {
-            look_up,
+            look_up: Box::new(look_up),
             state: Mutex::default(),
             waiting: Condvar::new(),
             done: Condvar::new(),
@@ -139,6 +166,15 @@ impl fmt::Debug for SystemResolver {
 
 impl Resolve for SystemResolver {
     fn resolve(&self, host: &str, budget: Option<Duration>) -> Answer {
+        self.resolve_while(host, budget, &|| true)
+    }
+
+    fn resolve_while(
+        &self,
+        host: &str,
+        budget: Option<Duration>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Answer {
         let clock = SystemClock;
         let start = clock.now();
         let mut state = self.0.lock();
@@ -165,16 +201,12 @@ impl Resolve for SystemResolver {
             if answer.is_some() {
                 return leave(&mut state, host, answer);
             }
-            state = match end {
-                None => self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(end) => {
-                    let left = end.saturating_duration_since(clock.now());
-                    if left.is_zero() {
-                        return leave(&mut state, host, None);
-                    }
-                    self.0.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let left = end.map_or(SLICE, |end| end.saturating_duration_since(clock.now()));
+            if left.is_zero() || !go_on() {
+                return leave(&mut state, host, None);
+            }
+            let waited = self.0.done.wait_timeout(state, left.min(SLICE));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -328,11 +360,11 @@ mod tests {
         let (release, released) = mpsc::channel::<()>();
         let released = Mutex::new(released);
         let counter = Arc::clone(&calls);
-        let resolver = SystemResolver::with(Box::new(move |_| {
+        let resolver = SystemResolver::around(move |_| {
             counter.fetch_add(1, Ordering::SeqCst);
             released.lock().unwrap().recv().unwrap();
             Ok(vec![HOME])
-        }));
+        });
         let start = Arc::new(Barrier::new(9));
         let askers: Vec<_> = (0..8)
             .map(|_| {
@@ -357,14 +389,36 @@ mod tests {
     }
 
     #[test]
+    fn who_no_longer_wants_an_answer_does_not_wait_for_it() {
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        let resolver = SystemResolver::around(move |_| {
+            let _ = released.lock().unwrap().recv();
+            Ok(vec![HOME])
+        });
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let asker = scope.spawn(|| {
+                resolver.resolve_while("one.test", None, &|| !stop.load(Ordering::SeqCst))
+            });
+            while resolver.0.lock().lookups.is_empty() {
+                std::thread::yield_now();
+            }
+            stop.store(true, Ordering::SeqCst);
+            assert_eq!(asker.join().unwrap(), Err(ResolveError::TimedOut));
+        });
+        drop(release);
+    }
+
+    #[test]
     fn a_resolver_that_hangs_costs_no_more_than_its_threads() {
         let (release, released) = mpsc::channel::<()>();
         let released = Mutex::new(released);
-        let resolver = SystemResolver::with(Box::new(move |_| {
+        let resolver = SystemResolver::around(move |_| {
             // Ends when the sender is dropped.
             let _ = released.lock().unwrap().recv();
             Err(ResolveError::Temporary("hung".to_owned()))
-        }));
+        });
         for index in 0..50 {
             let answer = resolver.resolve(&format!("{index}.test"), Some(secs(0.001)));
             assert_eq!(answer, Err(ResolveError::TimedOut));

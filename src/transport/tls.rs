@@ -29,8 +29,10 @@ use std::time::SystemTime;
 
 /// Identities whose tickets an engine keeps.
 const IDENTITIES: usize = 64;
-/// Servers whose tickets an identity keeps.
-const TICKETS: usize = 64;
+/// Servers whose tickets an identity keeps: as many as a worker talks to in turn, as a rule.
+const SERVERS: usize = 32;
+/// Tickets of one server; the store of rustls counts these.
+const TICKETS: usize = 8;
 
 /// The TLS side of one engine.
 #[derive(Debug)]
@@ -50,6 +52,11 @@ impl TlsClients {
     /// With the roots of these settings.
     pub(super) fn new(verify: &Verify, extra_roots: &[PathBuf]) -> Result<Self, Error> {
         Ok(Self { verifier: verifier(verify, extra_roots)?, clients: HashMap::new(), used: 0 })
+    }
+
+    /// How many identities have tickets here.
+    pub(super) fn len(&self) -> usize {
+        self.clients.len()
     }
 
     /// Forgets the tickets of this identity.
@@ -103,7 +110,7 @@ impl TlsClients {
             .dangerous()
             .with_custom_certificate_verifier(Arc::clone(&self.verifier))
             .with_no_client_auth();
-        config.resumption = Resumption::in_memory_sessions(TICKETS);
+        config.resumption = Resumption::in_memory_sessions(SERVERS * TICKETS);
         // urllib3 offers the same; some servers turn away clients that offer nothing.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let config = Arc::new(config);
@@ -374,6 +381,12 @@ mod tests {
         assert!(Arc::ptr_eq(&direct, &clients.config(Identity::DIRECT).unwrap()));
         clients.forget(Identity::DIRECT);
         assert!(!Arc::ptr_eq(&direct, &clients.config(Identity::DIRECT).unwrap()));
-        assert_eq!(clients.clients.len(), 1);
+        assert_eq!(clients.len(), 1);
+        for number in 0..5 * IDENTITIES {
+            let proxy = format!("http://user-{number}:p@proxy.test:8000").parse().unwrap();
+            clients.config(Identity::of(&proxy)).unwrap();
+            assert!(clients.len() <= IDENTITIES);
+        }
+        assert_eq!(clients.len(), IDENTITIES);
     }
 }

@@ -86,12 +86,17 @@ impl Gauge {
         let _ = self.0.brake.set(until);
     }
 
+    /// When reads of the body are to fail.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.0.brake.get().copied()
+    }
+
     /// How many bytes of the response were read so far.
     pub(super) fn received(&self) -> u64 {
         self.0.received.load(Ordering::Relaxed)
     }
 
-    fn count(&self, amount: usize) {
+    pub(super) fn count(&self, amount: usize) {
         // One thread reads; the others only look.
         self.0.received.store(self.received() + amount as u64, Ordering::Relaxed);
     }
@@ -177,7 +182,7 @@ impl Wire {
                 Scan::Complete(length) if length > MAX_HEAD => return Err(head::too_long()),
                 Scan::Complete(length) => {
                     let bytes = self.input.filled().get(..length).unwrap_or_default();
-                    let head = head::parse(bytes, self.request.head)?;
+                    let head = head::parse(bytes, self.scanner.lines(), self.request.head)?;
                     self.input.start += length;
                     self.scanner = Scanner::default();
                     if !head.is_interim() {
@@ -252,7 +257,11 @@ impl Wire {
             let settled = self.input.filled().len();
             match self.fill(MAX_HEAD) {
                 Ok(0) if self.is_cut() => return Err(map_error::cancelled(Phase::Body)),
-                Ok(0) => return Ok(false),
+                Ok(0) => {
+                    self.keep = false;
+                    let missing = self.dechunk.as_mut().and_then(Dechunk::end);
+                    return Ok(missing.is_some_and(|missing| self.input.append(missing)));
+                }
                 Ok(_) => {}
                 Err(error) => return Err(self.broken(error, Phase::Body)),
             }
@@ -267,9 +276,8 @@ impl Wire {
     /// Reads once; `most` is what the buffer may grow to.
     fn fill(&mut self, most: usize) -> io::Result<usize> {
         let mut limits = self.limits;
-        if let Some(until) = self.gauge.0.brake.get() {
-            let nearest = limits.deadline.map_or(*until, |deadline| deadline.min(*until));
-            limits.deadline = Some(nearest);
+        if let Some(until) = self.gauge.until() {
+            limits.deadline = Some(limits.deadline.map_or(until, |deadline| deadline.min(until)));
         }
         let wait = Wait::exchange(&*self.shared.clock, &limits);
         let Some(conn) = &mut self.conn else { return Ok(0) };
@@ -383,6 +391,14 @@ impl Input {
             self.buffer.resize((self.buffer.len() * 2).min(most), 0);
         }
         self.buffer.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// Adds a few bytes that the peer has left out; whether they fit.
+    fn append(&mut self, bytes: &[u8]) -> bool {
+        let Some(place) = self.space(MAX_HEAD).get_mut(..bytes.len()) else { return false };
+        place.copy_from_slice(bytes);
+        self.end += bytes.len();
+        true
     }
 
     /// Puts the chunk framing of everything after the first `settled` bytes in order; how many

@@ -79,6 +79,23 @@ pub enum WorstOutcome {
     Final,
 }
 
+impl WorstOutcome {
+    /// A stable lower-case name, as it stands in the output of programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::ConnectRetryAfter => "connect_retry_after",
+            Self::Read => "read",
+            Self::Status => "status",
+            Self::StatusRetryAfter => "status_retry_after",
+            Self::Other => "other",
+            Self::Redirect => "redirect",
+            Self::RedirectRetryAfter => "redirect_retry_after",
+            Self::Final => "final",
+        }
+    }
+}
+
 /// A part of a worst sequence: so many attempts that end alike and are followed by the same wait.
 #[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

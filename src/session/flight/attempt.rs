@@ -10,6 +10,7 @@ use crate::message::{
 use crate::policy::{Decision, Exhausted, Outcome, RetryAfter};
 use crate::proxy::{Route, Verdict};
 use crate::session::builder::{Core, Session};
+use crate::session::numbers::Held;
 use crate::session::router::{Ask, Lease, Way};
 use crate::transport::{AttemptLimits, Incoming, Outgoing, OutgoingBody};
 use bytes::Bytes;
@@ -33,6 +34,7 @@ impl Running {
         item: u64,
     ) -> Step {
         let mut resend = false;
+        let mut lost = None;
         // A redirect stays on the way it came: the hop belongs to the same visit.
         let mut held: Option<(Route, Lease)> = None;
         loop {
@@ -53,8 +55,12 @@ impl Running {
                 self.tried.push(member);
             }
             route.fresh |= resend;
+            self.exit = session.recipe().exit_of(route.identity);
             let began = core.now();
-            let outcome = self.attempt(session, core, request, &route);
+            let outcome = self.attempt(session, core, request, &route, lost);
+            let spent = core.now().saturating_duration_since(began);
+            // The copy before this one, if there was one, counts to the same attempt.
+            let before = lost.take();
             match outcome {
                 // RFC 9110, 15.5.9: the server closed what it took for idle, while the request was on
                 // its way. The answer is to a silence and not to the request.
@@ -62,12 +68,12 @@ impl Running {
                     if incoming.status == 408
                         && incoming.connection.reused
                         && !resend
-                        && self.may_resend(false) =>
+                        && self.may_resend(Lost { sent: true, spent }) =>
                 {
                     let facts = Facts { status: Some(408), error: None, reused: true };
                     self.record(&route, began, core.now(), &facts, resend);
                     self.note("the kept connection had timed out; sent again on a fresh one");
-                    resend = true;
+                    (resend, lost) = (true, Some(Lost { sent: true, spent }));
                     held = Some((route, lease));
                 }
                 Ok(incoming) => {
@@ -88,14 +94,17 @@ impl Running {
                     }
                 }
                 Err(error) => {
-                    let facts = Facts { reused: error.is_stale(), ..Facts::of(&error) };
+                    let facts = Facts::of(&error);
                     self.record(&route, began, core.now(), &facts, resend);
-                    if error.is_stale() && !resend && self.may_resend(error.is_unsent()) {
+                    let copy = Lost { sent: !error.is_unsent(), spent };
+                    if error.is_stale() && !resend && self.may_resend(copy) {
                         self.note("the kept connection had died; sent again on a fresh one");
-                        resend = true;
+                        (resend, lost) = (true, Some(copy));
                         held = Some((route, lease));
                         continue;
                     }
+                    let host = self.current.url.host_str().unwrap_or_default();
+                    session.recipe().restraint.note_error(host, &error, now);
                     lease.report(verdict_on_proxy(&error), &mut core.rng);
                     if error.kind() == ErrorKind::ProxyAuth && session.other_credentials(&route) {
                         // The credential is retired for all; this URL goes on through another, and
@@ -105,7 +114,8 @@ impl Running {
                         resend = false;
                         continue;
                     }
-                    return self.failed(core, error);
+                    let arrived = before.is_some_and(|copy| copy.sent);
+                    return self.failed(session, core, error, arrived);
                 }
             }
         }
@@ -128,7 +138,8 @@ impl Running {
             item,
             now,
         };
-        match session.recipe().route(&ask, &mut core.rng) {
+        let mut held = Held { worker: &mut core.number, url: &mut self.number };
+        match session.recipe().route(&ask, &mut held, &mut core.rng) {
             Way::Go(route, lease) => Ok((route, lease)),
             Way::NotBefore(until, reason) => {
                 if self.deadline.is_some_and(|deadline| until >= deadline) {
@@ -148,13 +159,14 @@ impl Running {
         }
     }
 
-    /// Sends the request over the route.
+    /// Sends the request over the route; `lost` is a copy that was lost in the same attempt.
     fn attempt(
         &mut self,
         session: &Session,
         core: &mut Core,
         request: &Request,
         route: &Route,
+        lost: Option<Lost>,
     ) -> Result<Incoming, Error> {
         let wall = core.wall();
         let (jar, gone) = core.jars.of(route.identity);
@@ -176,11 +188,15 @@ impl Running {
                 &with_cookies
             }
         };
-        let limits = AttemptLimits {
+        let mut limits = AttemptLimits {
             connect: self.timeouts.connect(),
             read: self.timeouts.read(),
             deadline: self.deadline,
         };
+        if let Some(Lost { sent, spent }) = lost {
+            let clock = if sent { &mut limits.read } else { &mut limits.connect };
+            *clock = clock.map(|limit| limit.saturating_sub(spent));
+        }
         let mut opened = self.current.body.open()?;
         let mut outgoing = Outgoing::new(&self.current.method, &self.current.url, headers);
         outgoing.body = match &mut opened {
@@ -192,9 +208,16 @@ impl Running {
             .attempt(outgoing, route, &limits)
     }
 
-    /// Whether a request may be sent again although the first copy was lost with its connection;
-    /// `unsent` where no byte of it can have arrived.
-    fn may_resend(&self, unsent: bool) -> bool {
+    /// Whether a request may be sent again although the first copy was lost with its connection.
+    ///
+    /// Resending is free of charge, so it must not be free of limits: what it took to lose the
+    /// first copy comes off the clock of the second, and both together take no longer than one
+    /// attempt may.
+    fn may_resend(&self, lost: Lost) -> bool {
+        let clock = if lost.sent { self.timeouts.read() } else { self.timeouts.connect() };
+        if clock.is_some_and(|limit| lost.spent >= limit) {
+            return false;
+        }
         // RFC 9110 9.2.2: the idempotent methods.
         let method = &self.current.method;
         let idempotent = [
@@ -205,7 +228,7 @@ impl Running {
             Method::PUT,
             Method::DELETE,
         ];
-        (unsent || idempotent.contains(method)) && self.current.body.is_replayable()
+        (!lost.sent || idempotent.contains(method)) && self.current.body.is_replayable()
     }
 
     /// What a response head leads to.
@@ -224,9 +247,8 @@ impl Running {
         let (now, wall) = (core.now(), core.wall());
         core.jars.of(route.identity).0.store(&self.current.url, &incoming.headers, wall);
         let status = incoming.status;
-        let mut facts =
-            Facts { status: Some(status), error: None, reused: incoming.connection.reused };
-        let asked = retry_after(&incoming.headers, wall);
+        let facts = Facts { status: Some(status), error: None, reused: incoming.connection.reused };
+        let asked = RetryAfter::of(&incoming.headers, wall);
         if self.retry.respects_retry_after() {
             let host = self.current.url.host_str().unwrap_or_default();
             session.recipe().note_answer(
@@ -238,19 +260,33 @@ impl Running {
             );
         }
 
+        let host = self.current.url.host_str().unwrap_or_default();
+        session.recipe().restraint.note_status(host, status, now);
+
         if self.follow_redirects {
             let rules = RedirectRules::of(settings, &request.overrides);
             match follow(&self.current, status, &incoming.headers, rules) {
                 Ok(Some(next)) => {
-                    return self.redirected(
-                        settings.max_redirects,
-                        core,
-                        route,
-                        incoming,
-                        next,
-                        began,
-                        resend,
-                    );
+                    let spent = self.redirects >= settings.max_redirects;
+                    let decision = self.state.redirect(None);
+                    if spent || !matches!(decision, Decision::Retry { .. }) {
+                        let raise = spent || self.retry.raises_on_redirect();
+                        let remark = Some("the redirect budget is used up");
+                        return if raise {
+                            self.record(route, began, core.now(), &facts, resend);
+                            Next::Step(
+                                self.too_many_redirects(core, route, incoming),
+                                Verdict::Good,
+                            )
+                        } else {
+                            self.hand_out(
+                                session, core, request, route, incoming, began, resend, remark,
+                                None, false,
+                            )
+                        };
+                    }
+                    self.record(route, began, core.now(), &facts, resend);
+                    return self.redirected(core, route, incoming, next);
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -270,15 +306,19 @@ impl Running {
         if let Decision::Retry { wait, source } = decision {
             if replayable {
                 self.record(route, began, core.now(), &facts, resend);
-                if let WaitVerdict::Wait(step) = self.wait(now, wait, source) {
-                    incoming.drain(DRAIN_BYTES, now.checked_add(DRAIN_TIME));
-                    return Next::Step(step, Verdict::Good);
+                match self.wait(session, now, wait, source) {
+                    WaitVerdict::Wait(step) => {
+                        incoming.drain(DRAIN_BYTES, now.checked_add(DRAIN_TIME));
+                        return Next::Step(step, Verdict::Good);
+                    }
+                    // The response at hand is the answer.
+                    WaitVerdict::Refused(why) => {
+                        self.attempts.pop();
+                        remark = Some(why);
+                        wanted = Some(wait);
+                        raise = self.retry.raises_on_status();
+                    }
                 }
-                // No room before the deadline: the response at hand is the answer.
-                self.attempts.pop();
-                remark = Some("the deadline leaves no room for the wait");
-                wanted = Some(wait);
-                raise = self.retry.raises_on_status();
             } else {
                 remark = Some("the body cannot be sent again");
             }
@@ -291,6 +331,30 @@ impl Running {
             }
         }
 
+        self.hand_out(session, core, request, route, incoming, began, resend, remark, wanted, raise)
+    }
+
+    /// Reads the response and hands it out, or raises it.
+    #[allow(clippy::too_many_arguments, reason = "the facts of one attempt, used once")]
+    fn hand_out(
+        &mut self,
+        session: &Session,
+        core: &mut Core,
+        request: &Request,
+        route: &Route,
+        incoming: Incoming,
+        began: Instant,
+        resend: bool,
+        remark: Option<&'static str>,
+        wanted: Option<Duration>,
+        raise: bool,
+    ) -> Next {
+        let settings = session.settings();
+        let mut facts = Facts {
+            status: Some(incoming.status),
+            error: None,
+            reused: incoming.connection.reused,
+        };
         let stream = request.overrides.stream.unwrap_or(settings.stream) && !raise;
         let limits = DecodeLimits {
             wire: settings.max_wire_bytes,
@@ -316,9 +380,12 @@ impl Running {
                 Err(error) => {
                     let error = error.with_url(&*self.shown_url).with_proxy(route.shown.as_deref());
                     facts.error = Some(AttemptError::from(&error));
-                    self.record(route, began, core.now(), &facts, resend);
+                    let now = core.now();
+                    self.record(route, began, now, &facts, resend);
+                    let host = self.current.url.host_str().unwrap_or_default();
+                    session.recipe().restraint.note_error(host, &error, now);
                     let verdict = verdict_on_proxy(&error);
-                    return Next::Step(self.failed(core, error), verdict);
+                    return Next::Step(self.failed(session, core, error, true), verdict);
                 }
             }
         };
@@ -330,52 +397,37 @@ impl Running {
         Next::Step(self.finish(response, raise, wanted), Verdict::Good)
     }
 
-    /// Charges a redirect and goes on to its next hop.
-    #[allow(clippy::too_many_arguments, reason = "the facts of one attempt, used once")]
+    /// Raises a redirect that is one too many, with as much of its body as comes at once.
+    fn too_many_redirects(&mut self, core: &mut Core, route: &Route, incoming: Incoming) -> Step {
+        self.note("the redirect budget is used up");
+        let count = self.redirects;
+        let limits = DecodeLimits { wire: Some(DRAIN_BYTES), decoded: Some(DRAIN_BYTES) };
+        let headless = headless(&incoming);
+        incoming.hasten(core.now().checked_add(DRAIN_TIME));
+        // The body of a redirect is a courtesy; its head is what counts.
+        let response = match read_body(incoming, limits, &self.current.method) {
+            Ok((incoming, body, wire)) => {
+                self.response(core, route, incoming, Content::Done(body, wire))
+            }
+            Err(_) => self.response(core, route, headless, Content::Nothing),
+        };
+        let error = Error::new(
+            ErrorKind::TooManyRedirects,
+            Phase::Headers,
+            crate::error::Fault::Target,
+            format!("more than {count} redirects"),
+        );
+        self.end(error.with_response(response))
+    }
+
+    /// Goes on to the next hop of a redirect that was charged.
     fn redirected(
         &mut self,
-        max_redirects: u32,
         core: &mut Core,
         route: &Route,
         incoming: Incoming,
         next: crate::message::Prepared,
-        began: Instant,
-        resend: bool,
     ) -> Next {
-        let facts = Facts {
-            status: Some(incoming.status),
-            error: None,
-            reused: incoming.connection.reused,
-        };
-        self.record(route, began, core.now(), &facts, resend);
-        let decision = self.state.redirect(None);
-        let spent = self.redirects >= max_redirects;
-        if spent || matches!(decision, Decision::Exhausted { .. }) {
-            let raise = spent || self.retry.raises_on_redirect();
-            self.note("the redirect budget is used up");
-            let count = self.redirects;
-            let limits = DecodeLimits { wire: Some(DRAIN_BYTES), decoded: Some(DRAIN_BYTES) };
-            let response = match read_body(incoming, limits, &self.current.method) {
-                Ok((incoming, body, wire)) => {
-                    self.response(core, route, incoming, Content::Done(body, wire))
-                }
-                // The body of a redirect is a courtesy; its head is what counts.
-                Err(error) => return Next::Step(self.end(error), Verdict::Good),
-            };
-            let step = if raise {
-                let error = Error::new(
-                    ErrorKind::TooManyRedirects,
-                    Phase::Headers,
-                    crate::error::Fault::Target,
-                    format!("more than {count} redirects"),
-                );
-                self.end(error.with_response(response))
-            } else {
-                self.over = true;
-                Step::Done(response)
-            };
-            return Next::Step(step, Verdict::Good);
-        }
         if !next.body.is_replayable() && !next.body.is_empty() {
             let error = Error::new(
                 ErrorKind::BodyNotReplayable,
@@ -388,14 +440,7 @@ impl Running {
             );
             return Next::Step(self.end(error), Verdict::Good);
         }
-        let mut headless = Incoming::new(
-            incoming.status,
-            incoming.reason.clone(),
-            incoming.headers.clone(),
-            Box::new(std::io::empty()),
-        );
-        headless.timings = incoming.timings;
-        headless.connection = incoming.connection.clone();
+        let headless = headless(&incoming);
         incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
         // A hop has no history of its own; that of the chain goes to its last response.
         let (hops, attempts) = (std::mem::take(&mut self.hops), std::mem::take(&mut self.attempts));
@@ -468,7 +513,7 @@ impl Running {
             method: self.current.method.clone(),
             url: self.shown_url.clone(),
             proxy: route.shown.clone(),
-            exit: None,
+            exit: self.exit.clone(),
             status: facts.status,
             error: facts.error.clone(),
             elapsed: now.saturating_duration_since(began),
@@ -478,6 +523,14 @@ impl Running {
             note: None,
         });
     }
+}
+
+/// A copy of the request that was lost with a kept connection.
+#[derive(Debug, Clone, Copy)]
+struct Lost {
+    /// Whether some of it may have arrived.
+    sent: bool,
+    spent: Duration,
 }
 
 /// What follows a response head.
@@ -502,8 +555,21 @@ struct Facts {
 
 impl Facts {
     fn of(error: &Error) -> Self {
-        Self { status: None, error: Some(AttemptError::from(error)), reused: false }
+        Self { status: None, error: Some(AttemptError::from(error)), reused: error.is_reused() }
     }
+}
+
+/// The response without its body.
+fn headless(incoming: &Incoming) -> Incoming {
+    let mut headless = Incoming::new(
+        incoming.status,
+        incoming.reason.clone(),
+        incoming.headers.clone(),
+        Box::new(std::io::empty()),
+    );
+    headless.timings = incoming.timings;
+    headless.connection = incoming.connection.clone();
+    headless
 }
 
 /// What the failure of an attempt says of the proxy it went through.
@@ -521,15 +587,6 @@ fn verdict_on_proxy(error: &Error) -> Verdict {
         Some((false, 500..=599)) => Verdict::Doubtful,
         _ => Verdict::Bad,
     }
-}
-
-fn retry_after(headers: &HeaderMap, wall: std::time::SystemTime) -> Option<Duration> {
-    if !headers.contains_key(header::RETRY_AFTER) {
-        return None;
-    }
-    let fields = headers.get_all(header::RETRY_AFTER);
-    let date = headers.get(header::DATE).map(http::HeaderValue::as_bytes);
-    RetryAfter::parse(fields.iter().map(http::HeaderValue::as_bytes), date, wall)
 }
 
 /// Whether no body is possible (RFC 9110 6.4.1).
