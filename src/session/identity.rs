@@ -101,4 +101,17 @@ mod tests {
         assert_eq!(session.core().jars.order.len(), MAX_IDENTITIES);
         assert_eq!(script.forgotten().len(), requests - MAX_IDENTITIES);
     }
+
+    #[test]
+    fn a_hundred_thousand_rotating_users_leave_few_jars_and_are_told_to_go() {
+        let mut jars = Jars::new(CookieJar::default());
+        let mut gone = 0;
+        for number in 0..100_000 {
+            let url: ProxyUrl = format!("http://user-{number}:p@proxy.test:8000").parse().unwrap();
+            gone += usize::from(jars.of(Identity::of(&url)).1.is_some());
+            assert!(jars.jars.len() <= MAX_IDENTITIES && jars.order.len() == jars.jars.len());
+        }
+        // Each is forgotten in the transport too, whose stores go by the same identities.
+        assert_eq!(gone, 100_000 - MAX_IDENTITIES);
+    }
 }

@@ -493,6 +493,33 @@ mod tests {
     }
 
     #[test]
+    fn a_hundred_thousand_rotating_users_leave_few_connections() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(10, 10);
+        let now = bench.clock.now();
+        let first = bench.conn("a", Identity::DIRECT);
+        let socket = TcpStream::connect(bench.listener.local_addr().unwrap()).unwrap();
+        drop(first);
+        for number in 0..100_000u32 {
+            // One socket stands for all: what is counted is what the pool holds of it.
+            let stream = Arc::new(socket.try_clone().unwrap());
+            let registration = bench.cutter.register(&stream);
+            let conn = Conn {
+                stream: Stream::plain(Socket::new(stream, registration)),
+                key: Arc::from(number.to_ne_bytes().as_slice()),
+                identity: Identity::DIRECT,
+                tls: None,
+                idle_since: None,
+            };
+            pool.give_back(conn, now);
+            assert!(bench.cutter.live_sockets() <= 10);
+        }
+        assert_eq!(pool.kept(), (10, 10));
+        let state = pool.lock();
+        assert!(state.slab.len() <= 11 && state.free.len() <= 1, "places are used again");
+    }
+
+    #[test]
     fn forgetting_an_identity_closes_its_connections_alone() {
         let mut bench = Bench::new();
         let pool = IdlePool::new(8, 8);

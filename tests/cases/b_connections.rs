@@ -790,7 +790,7 @@ impl Clock for Turned {
     fn wall(&self) -> SystemTime {
         // An hour back and two hours ahead, in turns.
         let mut wall = self.wall.lock().unwrap();
-        *wall = if self.turns.fetch_add(1, Ordering::SeqCst) % 2 == 0 {
+        *wall = if self.turns.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) {
             *wall - secs(3600.0)
         } else {
             *wall + secs(7200.0)

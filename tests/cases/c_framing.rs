@@ -434,7 +434,8 @@ fn c49_whatever_the_line_and_wherever_it_stands() {
             let session = world.session(road);
             for (number, head) in wanted.iter().enumerate() {
                 let response = get(world, road, &session, &format!("/{number}")).unwrap();
-                let fields: Vec<_> = response.headers().keys().map(|name| name.as_str()).collect();
+                let fields: Vec<_> =
+                    response.headers().keys().map(http::HeaderName::as_str).collect();
                 assert_eq!(fields, ["a", "content-length", "b"], "{head:?}");
                 assert_eq!(response.text().unwrap(), "ok", "{head:?}");
             }
@@ -755,7 +756,7 @@ fn framing_that_is_said_twice_or_badly() {
     ] {
         match (answer(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}")), wanted) {
             (Ok(response), Some(wanted)) => {
-                assert_eq!(response.text().unwrap(), wanted, "{fields}")
+                assert_eq!(response.text().unwrap(), wanted, "{fields}");
             }
             (Err(error), None) => {
                 assert_is(&error, ErrorKind::Protocol, Phase::Headers, Fault::Target);

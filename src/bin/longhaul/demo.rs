@@ -67,8 +67,8 @@ fn arguments(args: &DemoArgs, folder: &Folder, servers: &Servers) -> RunArgs {
         proxy_list: ProxyListArgs { proxies: servers.proxies(), proxy_file: None },
         policy: PolicyArgs {
             timeouts: TimeoutArgs {
-                connect_timeout: Some(Limit(Some(secs(3.0)))),
-                read_timeout: Some(Limit(Some(secs(3.0)))),
+                connect_timeout: Some(Limit(Some(secs(5.0)))),
+                read_timeout: Some(Limit(Some(secs(5.0)))),
                 ..TimeoutArgs::default()
             },
             retries: RetryArgs {
