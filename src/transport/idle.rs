@@ -510,6 +510,7 @@ mod tests {
                 identity: Identity::DIRECT,
                 tls: None,
                 idle_since: None,
+                returns: 0,
             };
             pool.give_back(conn, now);
             assert!(bench.cutter.live_sockets() <= 10);
