@@ -4,6 +4,11 @@
 //! No adversary may get beyond what was computed, and the one that plays the worst sequence has to
 //! arrive there. It takes every clock to its last nanosecond, so what it reaches may fall short of
 //! the bound by two of them per attempt.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
 
 #![allow(
     clippy::unwrap_used,
