@@ -6,29 +6,27 @@
 //! health of the proxies, the hosts that cool down, the resolver and the trust store) belongs to
 //! the recipe and is common to its clones.
 
-use super::flight::{Flight, Step};
 use super::identity::Jars;
 use super::lessons::Lessons;
 use super::numbers::Numbers;
 use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
-use super::{CookieJar, Proxies, RequestBuilder, environment};
+use super::{CookieJar, Proxies, Session, environment};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Auth, Request, Response, Settings, Verify};
+use crate::message::{Auth, Settings, Verify};
 use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
-use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats, Route};
+use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats};
 use crate::rng::Rng;
 use crate::time::{Clock, SystemClock};
 use crate::transport::{Cutter, Engine, EngineConfig, Resolve, Transport};
-use http::Method;
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync;
 
@@ -379,15 +377,8 @@ impl SessionBuilder {
         let stream = recipe.streams.fetch_add(1, Ordering::Relaxed);
         let rng = seed.map_or_else(Rng::from_os, |seed| Rng::stream(seed, stream));
         let transport = recipe.bare_transport()?;
-        let core = Core {
-            clock: Arc::clone(&recipe.clock),
-            transport,
-            others: Vec::new(),
-            jars: Jars::new(recipe.cookies.clone()),
-            rng,
-            number: None,
-        };
-        Ok(Session { recipe, core: RefCell::new(core), items: AtomicU64::new(0) })
+        let jars = Jars::new(recipe.cookies.clone());
+        Ok(Session::of(recipe, transport, jars, rng))
     }
 
     /// The recipe with the environment looked at, and nothing wrong in it.
@@ -441,7 +432,7 @@ impl SessionBuilder {
         Ok(())
     }
 
-    fn make(&self, verify: &Verify) -> Result<Box<dyn Transport>, Error> {
+    pub(super) fn make(&self, verify: &Verify) -> Result<Box<dyn Transport>, Error> {
         match &self.make_transport {
             Some(make) => make(),
             None => {
@@ -496,162 +487,3 @@ impl SessionBuilder {
         Ok(work(&session))
     }
 }
-
-/// A session: cookies, connections and defaults for one thread. `Send`, not `Sync`.
-///
-/// ```compile_fail
-/// fn share<T: Sync>(_: T) {}
-/// share(longhaul::Session::builder().build().unwrap());
-/// ```
-pub struct Session {
-    recipe: SessionBuilder,
-    core: RefCell<Core>,
-    items: AtomicU64,
-}
-
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("settings", self.settings()).finish_non_exhaustive()
-    }
-}
-
-/// What a session changes while it works.
-#[derive(Debug)]
-pub(super) struct Core {
-    clock: Arc<dyn Clock>,
-    transport: Box<dyn Transport>,
-    /// Transports for requests that verify otherwise than the session; hardly ever more than one.
-    others: Vec<(Verify, Box<dyn Transport>)>,
-    pub(super) jars: Jars,
-    pub(super) rng: Rng,
-    /// Of user names that are templates, where each session has its own.
-    pub(super) number: Option<u64>,
-}
-
-impl Core {
-    pub(super) fn now(&self) -> Instant {
-        self.clock.now()
-    }
-
-    pub(super) fn wall(&self) -> SystemTime {
-        self.clock.wall()
-    }
-
-    /// The transport that verifies as wanted.
-    pub(super) fn transport(
-        &mut self,
-        session: &Session,
-        verify: Option<&Verify>,
-    ) -> Result<&mut dyn Transport, Error> {
-        let Some(verify) = verify.filter(|verify| **verify != session.settings().verify) else {
-            return Ok(self.transport.as_mut());
-        };
-        let at = match self.others.iter().position(|(have, _)| have == verify) {
-            Some(at) => at,
-            None => {
-                self.others.push((verify.clone(), session.recipe.make(verify)?));
-                self.others.len() - 1
-            }
-        };
-        match self.others.get_mut(at) {
-            Some((_, transport)) => Ok(transport.as_mut()),
-            None => Ok(self.transport.as_mut()),
-        }
-    }
-
-    /// Tells every transport that an identity is gone.
-    pub(super) fn forget(&mut self, identity: Identity) {
-        self.transport.forget(identity);
-        for (_, transport) in &mut self.others {
-            transport.forget(identity);
-        }
-    }
-}
-
-impl Session {
-    /// The recipe with the defaults.
-    pub fn builder() -> SessionBuilder {
-        SessionBuilder::default()
-    }
-
-    /// A session with the defaults.
-    ///
-    /// # Errors
-    /// As [`SessionBuilder::build`].
-    pub fn new() -> Result<Self, Error> {
-        SessionBuilder::default().build()
-    }
-
-    /// The settings in force, the environment included.
-    pub fn settings(&self) -> &Settings {
-        &self.recipe.settings
-    }
-
-    /// The recipe that this session was made from.
-    pub(super) fn recipe(&self) -> &SessionBuilder {
-        &self.recipe
-    }
-
-    pub(super) fn core(&self) -> RefMut<'_, Core> {
-        self.core.borrow_mut()
-    }
-
-    /// Whether a credential other than that of `route` is still accepted.
-    pub(super) fn other_credentials(&self, route: &Route) -> bool {
-        route.member.is_some()
-            && self.recipe.pool.as_ref().is_some_and(|pool| lock(pool).credentials_left() > 0)
-    }
-
-    /// Sends a request, sleeping through its waits.
-    ///
-    /// # Errors
-    /// The failure with its history; by kind in the guide to errors.
-    pub fn send(&self, request: Request) -> Result<Response, Error> {
-        let mut flight = Flight::new(request, self.items.fetch_add(1, Ordering::Relaxed));
-        loop {
-            match flight.step(self) {
-                Step::Done(response) => return Ok(response),
-                Step::Failed(error) => return Err(error),
-                Step::Wait { until, .. } => self.recipe.clock.sleep_until(until),
-            }
-        }
-    }
-
-    /// Works with the cookies of the direct identity, as `requests.Session.cookies`.
-    pub fn with_cookies<T>(&self, work: impl FnOnce(&mut CookieJar) -> T) -> T {
-        self.with_cookies_of(Identity::DIRECT, work)
-    }
-
-    /// Works with the cookies of an identity.
-    pub fn with_cookies_of<T>(
-        &self,
-        identity: Identity,
-        work: impl FnOnce(&mut CookieJar) -> T,
-    ) -> T {
-        work(self.core().jars.of(identity).0)
-    }
-
-    /// A request of any method.
-    pub fn request(&self, method: Method, url: impl Into<String>) -> RequestBuilder<'_> {
-        RequestBuilder::new(Some(self), Request::new(method, url))
-    }
-}
-
-macro_rules! verbs {
-    ($($name:ident $method:ident),*) => {
-        impl Session {$(
-            #[doc = concat!("A `", stringify!($method), "` request.")]
-            pub fn $name(&self, url: impl Into<String>) -> RequestBuilder<'_> {
-                self.request(Method::$method, url)
-            }
-        )*}
-
-        $(
-            #[doc = concat!("A `", stringify!($method), "` request in a session of its own, as `requests.", stringify!($name), "`.")]
-            pub fn $name(url: impl Into<String>) -> RequestBuilder<'static> {
-                RequestBuilder::new(None, Request::new(Method::$method, url))
-            }
-        )*
-    };
-}
-verbs!(get GET, post POST, put PUT, patch PATCH, delete DELETE, head HEAD, options OPTIONS);

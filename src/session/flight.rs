@@ -8,6 +8,7 @@
 //! The order within a step is that of the architecture: the way (proxy pool, map or direct, with
 //! the cool-down of the host), the attempt, the verdict on the proxy, redirects, the retry policy.
 
+mod answer;
 mod attempt;
 mod state;
 

@@ -6,7 +6,7 @@ use crate::message::{Prepared, Request, Response, prepare};
 use crate::policy::{
     Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource,
 };
-use crate::session::builder::{Core, Session};
+use crate::session::live::{Core, Session};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
