@@ -5,3 +5,12 @@ mod readme {}
 
 #[doc = include_str!("../docs/quickstart.md")]
 mod quickstart {}
+
+#[doc = include_str!("../docs/retries.md")]
+mod retries {}
+
+#[doc = include_str!("../docs/timeouts.md")]
+mod timeouts {}
+
+#[doc = include_str!("../docs/proxies.md")]
+mod proxies {}

@@ -5,7 +5,7 @@
 //! holds an `Arc<dyn Clock>`.
 
 use std::fmt;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// A source of time that can also wait.
@@ -55,18 +55,12 @@ pub struct SimClock {
     origin: Instant,
     origin_wall: SystemTime,
     elapsed: Mutex<Duration>,
-    moved: Condvar,
 }
 
 impl SimClock {
     /// A clock that starts at `wall`.
     pub fn new(wall: SystemTime) -> Self {
-        Self {
-            origin: SystemClock.now(),
-            origin_wall: wall,
-            elapsed: Mutex::new(Duration::ZERO),
-            moved: Condvar::new(),
-        }
+        Self { origin: SystemClock.now(), origin_wall: wall, elapsed: Mutex::new(Duration::ZERO) }
     }
 
     /// A clock that shows the same times as this one and moves by itself from now on.
@@ -78,7 +72,6 @@ impl SimClock {
             origin: self.origin,
             origin_wall: self.origin_wall,
             elapsed: Mutex::new(self.elapsed()),
-            moved: Condvar::new(),
         }
     }
 
@@ -86,8 +79,6 @@ impl SimClock {
     pub fn advance(&self, by: Duration) {
         let mut elapsed = self.elapsed.lock().unwrap_or_else(PoisonError::into_inner);
         *elapsed = elapsed.saturating_add(by);
-        drop(elapsed);
-        self.moved.notify_all();
     }
 
     /// How far the clock has moved since it was made.

@@ -102,7 +102,14 @@ fn a_broken_variable_of_the_environment() {
 #[test]
 fn help_goes_to_standard_output() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["--help"][..], &["run", "--help"], &["demo", "--help"], &["--version"]] {
+    for arguments in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["plan", "--help"],
+        &["check", "--help"],
+        &["demo", "--help"],
+        &["--version"],
+    ] {
         let output = longhaul(folder.path(), arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(text(&output.stdout).contains("longhaul"), "{arguments:?}");
@@ -121,12 +128,26 @@ fn the_page_and_the_help_know_the_same_flags() {
     };
     let (run, demo) = (section("longhaul run"), section("longhaul demo"));
     assert_eq!(long_flags_of_help(folder.path(), "run"), long_flags_of_page(run));
+    let mut of_check = long_flags_of_page(section("longhaul check"));
+    of_check.push("--help".to_owned());
+    of_check.sort_unstable();
+    assert_eq!(long_flags_of_help(folder.path(), "check"), of_check);
     let mut of_demo = long_flags_of_page(demo);
     // The sentence below the table refers to the table of `run` for the rest.
     of_demo.extend(["--help", "--json-progress", "--quiet", "--verbose"].map(str::to_owned));
     of_demo.sort_unstable();
     of_demo.dedup();
     assert_eq!(long_flags_of_help(folder.path(), "demo"), of_demo);
+    // As the page says, a plan takes those flags of a run that the figures depend on.
+    let of_run: Vec<&str> = run.split("\n### ").collect();
+    let shared =
+        of_run.iter().filter(|part| part.starts_with("Timeouts") || part.starts_with("Retries"));
+    let mut of_plan = long_flags_of_page(section("longhaul plan"));
+    of_plan.extend(shared.flat_map(|part| long_flags_of_page(part)));
+    of_plan
+        .extend(["--help", "--max-body", "--workers", "--rate", "--per-host"].map(str::to_owned));
+    of_plan.sort_unstable();
+    assert_eq!(long_flags_of_help(folder.path(), "plan"), of_plan);
 }
 
 fn long_flags_of_help(folder: &Path, command: &str) -> Vec<String> {

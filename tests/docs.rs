@@ -1,7 +1,10 @@
 //! The documents say what the code does.
 
-use longhaul::ErrorKind;
 use longhaul::error::{Fault, Phase};
+use longhaul::time::SimClock;
+use longhaul::transport::{Play, Script};
+use longhaul::{ErrorKind, ProxyPool, ProxyUrl, Session};
+use std::sync::Arc;
 
 /// The cells of each row of the first table that starts with `header`.
 fn table<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
@@ -93,5 +96,90 @@ fn the_readme_is_short_and_names_the_test_command() {
     for word in readme.split(['(', ')']).filter(|word| word.ends_with(".md")) {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(word);
         assert!(path.exists(), "README links to {word}");
+    }
+}
+
+const PROXIES: &str = include_str!("../docs/proxies.md");
+
+/// What stands between the first two backticks.
+fn quoted(cell: &str) -> &str {
+    cell.split('`').nth(1).unwrap_or_default()
+}
+
+#[test]
+fn every_spelling_of_the_page_is_what_it_says() {
+    let rows = table(PROXIES, "| written | scheme |");
+    assert!(rows.len() >= 16);
+    for row in rows {
+        let proxy: ProxyUrl = quoted(row[0]).parse().unwrap_or_else(|error| panic!("{error}"));
+        let (user, password) = proxy.credentials().unwrap_or_default();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let port = proxy.port().to_string();
+        let read =
+            [proxy.scheme().as_str(), proxy.host(), port.as_str(), &text(user), &text(password)];
+        assert_eq!(read, row[1..6], "{}", row[0]);
+        assert_eq!(proxy.exposed().parse::<ProxyUrl>().unwrap(), proxy);
+    }
+    for row in table(PROXIES, "| written | why |") {
+        let spelling = row[0].split('`').rev().nth(1).unwrap();
+        let error = spelling.parse::<ProxyUrl>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidProxyUrl, "{spelling}");
+        assert!(error.message().contains(row[1]), "{spelling}: {error} lacks {}", row[1]);
+    }
+}
+
+#[test]
+fn a_refusal_does_to_the_health_of_a_proxy_what_the_page_says() {
+    let rows = table(PROXIES, "| status | what it mostly means |");
+    let statuses: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(statuses, ["403", "407", "429", "502", "503", "504"]);
+    for row in rows {
+        let clock = Arc::new(SimClock::default());
+        let script = Script::new(clock.clone(), [Play::proxy_refusal(row[0].parse().unwrap())]);
+        let recipe = Session::builder()
+            .trust_env(false)
+            .clock(clock)
+            .proxies(ProxyPool::parse("gate.example:1:anna:secret").unwrap())
+            .transport(move || script.clone());
+        let error = recipe.build().unwrap().get("https://a.test/").send().unwrap_err();
+        let expected = if row[0] == "407" { ErrorKind::ProxyAuth } else { ErrorKind::ProxyRefused };
+        assert_eq!(error.kind(), expected);
+        let stats = &recipe.proxy_stats()[0];
+        let health = match (stats.auth_refused, stats.state, stats.bad) {
+            (true, _, _) => "retired",
+            (false, "cooling", _) => "cooling",
+            (false, _, 1) => "a little worse",
+            (false, _, _) => "untouched",
+        };
+        assert_eq!(health, row[3], "{}", row[0]);
+    }
+}
+
+/// Each way of a leak names a test, and each of these tests is there.
+#[test]
+fn the_tests_that_hold_the_list_of_leaks_exist() {
+    let mut sources = String::new();
+    let mut folders = vec!["src".into(), "tests".into()];
+    while let Some(folder) = folders.pop() {
+        let folder: std::path::PathBuf = folder;
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&folder);
+        for entry in std::fs::read_dir(path).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let rows = table(PROXIES, "| way | why not | test |");
+    assert!(rows.len() >= 15);
+    for row in rows {
+        let name = format!("fn {}()", quoted(row[2]));
+        assert!(
+            sources.contains(&format!("#[test]\n    {name}"))
+                || sources.contains(&format!("#[test]\n{name}")),
+            "{name} is no test"
+        );
     }
 }

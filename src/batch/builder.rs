@@ -7,6 +7,7 @@
 use super::Record;
 use super::bodies::Bodies;
 use super::exit_check::exit_check;
+use super::exit_sample::Sampling;
 use super::feed::Feed;
 use super::journal::{Done, Existing, Found, Journal};
 use super::report::{Plan, Progress, Summary};
@@ -83,6 +84,7 @@ pub struct BatchBuilder {
     passes: u32,
     pass_retry: Option<Retry>,
     exit_check: Option<(String, Vec<ProxyUrl>)>,
+    exit_sample: Option<u64>,
     on_abort: Option<Arc<dyn Fn() + Send + Sync>>,
     on_progress: Option<OnProgress>,
     on_record: Option<OnRecord>,
@@ -189,6 +191,21 @@ impl BatchBuilder {
         self
     }
 
+    /// Asks the URL of [`exit_check`](Self::exit_check) again after every so many URLs, on
+    /// whichever worker is free and through whichever proxy is due; see [`ExitSamples`]. A sample
+    /// that shows the own address stops the run and cuts what flies.
+    ///
+    /// Samples count against the limits of rate and parallel attempts, and are in no record.
+    ///
+    /// # Defaults
+    /// No samples.
+    ///
+    /// [`ExitSamples`]: super::ExitSamples
+    pub fn exit_sample(mut self, every: u64) -> Self {
+        self.exit_sample = Some(every);
+        self
+    }
+
     /// What [`Stopper::abort`] calls, once, to cut what flies.
     ///
     /// # Defaults
@@ -232,6 +249,14 @@ impl BatchBuilder {
         }
         if self.passes == 0 {
             return Err(Error::config("passes is 0, with which nothing is sent; give 1 or more"));
+        }
+        if self.exit_sample.is_some() && self.exit_check.is_none() {
+            return Err(Error::config(
+                "the exits cannot be sampled without an endpoint; give the URL of an exit check",
+            ));
+        }
+        if self.exit_sample == Some(0) {
+            return Err(Error::config("a sample after every 0 URLs is none; give 1 or more"));
         }
         match &mut self.to {
             Some(To::File(_, existing)) => *existing = self.existing,
@@ -291,6 +316,7 @@ impl Batch {
             passes: 1,
             pass_retry: None,
             exit_check: None,
+            exit_sample: None,
             on_abort: None,
             on_progress: None,
             on_record: None,
@@ -349,9 +375,13 @@ impl Batch {
             None => self.prepare()?,
         };
         let Self { settings, pool, .. } = self;
+        let mut sampling = None;
         if let Some((url, proxies)) = &settings.exit_check {
             let exits = exit_check(&settings.session, url, proxies)?;
             log::info!("{} exits, own address {:?}", exits.shared().len(), exits.direct);
+            sampling = settings.exit_sample.map(|every| {
+                Sampling::new(url.clone(), every, exits.direct, settings.session.clone())
+            });
         }
         let bodies = settings.bodies.map(make_bodies).transpose()?;
         let sink = match (prepared.journal, settings.to) {
@@ -371,15 +401,17 @@ impl Batch {
             pass_retry: settings.pass_retry,
             most_held: MOST_HELD,
             total: input.complete.then_some(input.items),
+            sampling,
             on_progress: settings.on_progress,
             on_record: settings.on_record,
         }
         .run(items);
-        let Ended { tally, unfinished, repeated, passes, elapsed, stopped } = ended;
+        let Ended { tally, unfinished, repeated, passes, elapsed, exits, stopped } = ended;
         let mut summary = Summary {
             unfinished,
             repeated,
             passes,
+            exit_samples: exits,
             ok_before: found.ok,
             failed_before: found.failed,
             stopped: stopped.as_ref().map(ToString::to_string),

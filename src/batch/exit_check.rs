@@ -5,15 +5,14 @@
 //! an endpoint that echoes the address of its client is asked directly and through each proxy.
 //! The same answer twice is a leak, and the run does not start.
 
+use super::parallel;
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::message::{Request, Response};
-use crate::proxy::{ProxyMap, ProxyUrl};
-use crate::session::SessionBuilder;
+use crate::proxy::{Identity, ProxyMap, ProxyUrl};
+use crate::session::{Session, SessionBuilder};
 use http::Method;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// How many proxies are asked at the same time.
 const AT_ONCE: usize = 16;
@@ -76,6 +75,9 @@ impl Exits {
 
 /// Asks an endpoint that echoes the address of its client, directly and through each proxy.
 ///
+/// Each proxy is asked twice, on two connections. Where both show the same exit, the records of a
+/// run that is made from this recipe name it; the exit of a proxy that rotates is nobody's to tell.
+///
 /// `recipe` gives timeouts, retries and certificates. Where the endpoint cannot even be connected
 /// to without a proxy, as in a network that has no other way out, there is no own address that
 /// could leak.
@@ -100,28 +102,20 @@ pub fn exit_check(
         Err(error) => return Err(error),
     };
 
-    let next = AtomicUsize::new(0);
-    let answers: Mutex<BTreeMap<usize, Result<IpAddr, Error>>> = Mutex::default();
-    let work = || -> Result<(), Error> {
-        let session = recipe.build()?;
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(proxy) = proxies.get(at) else { return Ok(()) };
-            let answer = ask(url, ProxyMap::all(proxy.clone()), |request| session.send(request));
-            answers.lock().unwrap_or_else(PoisonError::into_inner).insert(at, answer);
+    let make = || Ok((recipe.build()?, recipe.build()?));
+    let answers = parallel::each(proxies, AT_ONCE, make, |(session, other), _, proxy| {
+        let through =
+            |session: &Session| ask(url, ProxyMap::all(proxy.clone()), |r| session.send(r));
+        let first = through(session)?;
+        recipe.note_exit(Identity::of(proxy), first);
+        // Another session has no connection yet: whether the exit is the same on a second one
+        // tells whether the records can name it.
+        if let Ok(second) = through(other) {
+            recipe.note_exit(Identity::of(proxy), second);
         }
-    };
-    let threads = proxies.len().min(AT_ONCE);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| {
-                Err(Error::local(ErrorKind::Internal, "a thread of the exit check panicked"))
-            })
-        })
+        Ok(first)
     })?;
-    let answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let seen = proxies.iter().map(ProxyUrl::redacted).zip(answers.into_values()).collect();
+    let seen = proxies.iter().map(ProxyUrl::redacted).zip(answers).collect();
     Exits { direct, seen }.verdict()
 }
 
@@ -132,7 +126,11 @@ fn ask(
 ) -> Result<IpAddr, Error> {
     let mut request = Request::new(Method::GET, url);
     request.overrides.proxies = Some(proxies);
-    let response = send(request)?;
+    read_address(&send(request)?)
+}
+
+/// The address in the answer of an endpoint that echoes it.
+pub(super) fn read_address(response: &Response) -> Result<IpAddr, Error> {
     let wrong = |what: String| {
         let text = format!("the exit check got {what}; name an endpoint that echoes the address");
         Error::new(ErrorKind::Config, Phase::Body, Fault::Target, text)

@@ -3,6 +3,7 @@
 //! The pool is fed by an iterator that reads the input as the pool asks for more, so the number of
 //! items that are remembered is the number of the pool's permits, however long the input is.
 
+use super::exit_sample::SamplePlan;
 use super::item::{Item, Meta, shown_url};
 use super::record::AttemptRecord;
 use super::source::{Entry, Items};
@@ -36,6 +37,8 @@ pub(super) struct Flying {
     pub(super) bad: bool,
     /// The attempts of earlier passes.
     pub(super) earlier: Vec<AttemptRecord>,
+    /// Whether it is a sample of the exits and no URL of the input.
+    pub(super) sample: bool,
 }
 
 /// What the feeding and the taking side share.
@@ -79,17 +82,46 @@ pub(super) struct Feed {
     /// Whether requests have to be kept for another pass.
     keep: bool,
     retry: Option<Retry>,
+    samples: Option<SamplePlan>,
 }
 
 impl Feed {
+    /// Puts samples of the exits among the URLs.
+    pub(super) fn with_samples(mut self, samples: Option<SamplePlan>) -> Self {
+        self.samples = samples;
+        self
+    }
+
     /// The first pass: the input.
     pub(super) fn input(items: Items, board: Board, keep: bool) -> Self {
-        Self { from: From::Items(Box::new(items)), board, index: 0, keep, retry: None }
+        Self {
+            from: From::Items(Box::new(items)),
+            board,
+            index: 0,
+            keep,
+            retry: None,
+            samples: None,
+        }
     }
 
     /// A later pass: what was held back, with the policy of that pass if it has one.
     pub(super) fn held(held: Vec<Flying>, board: Board, keep: bool, retry: Option<Retry>) -> Self {
-        Self { from: From::Held(held.into_iter()), board, index: 0, keep, retry }
+        Self { from: From::Held(held.into_iter()), board, index: 0, keep, retry, samples: None }
+    }
+
+    fn next_url(&mut self) -> Option<(Flying, Fed)> {
+        match &mut self.from {
+            From::Items(items) => Self::next_of_input(items, &self.board, self.keep),
+            From::Held(held) => {
+                let mut flying = held.next()?;
+                let mut request =
+                    if self.keep { flying.request.clone() } else { flying.request.take() }?;
+                if let Some(retry) = &self.retry {
+                    request.overrides.retry = Setting::Set(retry.clone());
+                }
+                Some((flying, Fed(Ok(request))))
+            }
+        }
     }
 
     fn next_of_input(items: &mut Items, board: &Board, keep: bool) -> Option<(Flying, Fed)> {
@@ -108,6 +140,7 @@ impl Feed {
                     request: None,
                     bad: true,
                     earlier: Vec::new(),
+                    sample: false,
                 };
                 Some((flying, Fed(Err(error))))
             }
@@ -116,6 +149,20 @@ impl Feed {
                 None
             }
         }
+    }
+
+    fn of_sample(request: Request) -> (Flying, Fed) {
+        let flying = Flying {
+            id: String::new(),
+            url: shown_url(&request),
+            method: request.method.clone(),
+            meta: None,
+            request: None,
+            bad: false,
+            earlier: Vec::new(),
+            sample: true,
+        };
+        (flying, Fed(Ok(request)))
     }
 
     fn of_item(item: Item, keep: bool) -> (Flying, Fed) {
@@ -127,6 +174,7 @@ impl Feed {
             request: keep.then(|| item.request.clone()),
             bad: false,
             earlier: Vec::new(),
+            sample: false,
         };
         (flying, Fed(Ok(item.request)))
     }
@@ -139,17 +187,10 @@ impl Iterator for Feed {
         if self.board.lock().ended {
             return None;
         }
-        let (flying, fed) = match &mut self.from {
-            From::Items(items) => Self::next_of_input(items, &self.board, self.keep)?,
-            From::Held(held) => {
-                let mut flying = held.next()?;
-                let mut request =
-                    if self.keep { flying.request.clone() } else { flying.request.take() }?;
-                if let Some(retry) = &self.retry {
-                    request.overrides.retry = Setting::Set(retry.clone());
-                }
-                (flying, Fed(Ok(request)))
-            }
+        let sample = self.samples.as_mut().and_then(SamplePlan::due);
+        let (flying, fed) = match sample {
+            Some(request) => Self::of_sample(request),
+            None => self.next_url()?,
         };
         self.board.lock().flying.insert(self.index, flying);
         self.index += 1;

@@ -26,10 +26,13 @@
 mod bodies;
 mod builder;
 mod exit_check;
+mod exit_sample;
 mod feed;
 mod item;
 mod journal;
 mod key;
+mod parallel;
+mod proxy_check;
 mod record;
 mod redact;
 mod report;
@@ -42,9 +45,14 @@ mod tally;
 pub use bodies::Bodies;
 pub use builder::{Batch, BatchBuilder};
 pub use exit_check::{Exits, address_in, exit_check};
+pub use exit_sample::ExitSamples;
 pub use item::{Item, Meta, Place};
 pub use journal::{Done, Existing, Found, Journal};
 pub use key::Key;
+pub use proxy_check::{
+    CheckedProxy, ExitCount, Field, HeaderChanges, ProxyCheck, ProxyChecks, ProxyState, Rotates,
+    WayCheck,
+};
 pub use record::{
     AttemptRecord, ErrorRecord, Record, RefusedRecord, TimingsRecord, VERSION, class_of,
 };

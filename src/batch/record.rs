@@ -360,7 +360,7 @@ fn shorten(list: &mut Vec<AttemptRecord>) {
 }
 
 impl ErrorRecord {
-    fn of(error: &AttemptError, given: &str, shown: &str) -> Self {
+    pub(super) fn of(error: &AttemptError, given: &str, shown: &str) -> Self {
         let message = if given == shown || given.is_empty() {
             error.message.clone()
         } else {
@@ -377,7 +377,7 @@ impl ErrorRecord {
 }
 
 impl TimingsRecord {
-    fn of(timings: &Timings) -> Self {
+    pub(super) fn of(timings: &Timings) -> Self {
         Self {
             dns_ms: timings.dns.map(millis),
             connect_ms: timings.connect.map(millis),

@@ -2,6 +2,7 @@
 //!
 //! Both are plain data. How they look on a terminal is the business of whoever shows them.
 
+use super::exit_sample::ExitSamples;
 use super::record::millis;
 use super::source::Checked;
 use super::tally::{Longest, Tally, Way};
@@ -103,6 +104,9 @@ pub struct Summary {
     pub proxies: BTreeMap<String, Way>,
     /// The numbers of each exit that is known.
     pub exits: BTreeMap<String, Way>,
+    /// What the samples of the exits say; `None` where none were taken.
+    #[serde(default)]
+    pub exit_samples: Option<ExitSamples>,
     /// Time per URL that half of them did not exceed, in milliseconds.
     pub p50_ms: Option<f64>,
     /// Time per URL that 95 % of them did not exceed.

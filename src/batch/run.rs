@@ -1,6 +1,7 @@
 //! The loop of a run: finished jobs in, records out, until the input ends or something stops it.
 
 use super::bodies::Bodies;
+use super::exit_sample::{ExitSamples, Sampling};
 use super::feed::{Board, Feed, Flying};
 use super::record::{Record, class_of};
 use super::report::Progress;
@@ -49,6 +50,7 @@ pub(super) struct Run<'a, J> {
     pub(super) pass_retry: Option<Retry>,
     pub(super) most_held: usize,
     pub(super) total: Option<u64>,
+    pub(super) sampling: Option<Sampling>,
     pub(super) on_progress: Option<OnProgress>,
     pub(super) on_record: Option<OnRecord>,
 }
@@ -61,6 +63,7 @@ pub(super) struct Ended {
     pub(super) repeated: u64,
     pub(super) passes: u32,
     pub(super) elapsed: Duration,
+    pub(super) exits: Option<ExitSamples>,
     pub(super) stopped: Option<Stopped>,
 }
 
@@ -94,7 +97,8 @@ impl<J: Jobs> Run<'_, J> {
         let mut feed = Feed::input(items, board.clone(), self.passes > 1);
         loop {
             self.tell(&mut state, true);
-            jobs.run(feed, &mut |finished| {
+            let feed_now = feed.with_samples(self.sampling.as_ref().map(Sampling::plan));
+            jobs.run(feed_now, &mut |finished| {
                 if let Some(finished) = finished {
                     self.take(finished, &mut state);
                 }
@@ -132,6 +136,7 @@ impl<J: Jobs> Run<'_, J> {
             passes: state.pass,
             elapsed: now.saturating_duration_since(state.started),
             tally: state.tally,
+            exits: self.sampling.as_ref().map(Sampling::summary),
             stopped: state.stopped,
         }
     }
@@ -139,6 +144,12 @@ impl<J: Jobs> Run<'_, J> {
     fn take(&mut self, mut finished: Finished, state: &mut State) {
         let flying = state.board.take(finished.index);
         let is_void = finished.is_cancelled() || state.stopped.is_some();
+        if flying.as_ref().is_some_and(|flying| flying.sample) {
+            if !is_void {
+                self.take_sample(&finished, state);
+            }
+            return;
+        }
         let (Some(mut flying), false) = (flying, is_void) else {
             state.unfinished += 1;
             return;
@@ -177,6 +188,16 @@ impl<J: Jobs> Run<'_, J> {
                 state.board.lock().ended = true;
                 self.jobs.abort();
             }
+        }
+    }
+
+    fn take_sample(&mut self, finished: &Finished, state: &mut State) {
+        let taken = self.sampling.as_mut().map(|sampling| sampling.take(finished));
+        if let Some(Err(leak)) = taken {
+            state.stopped =
+                Some(Stopped::Failure { kind: leak.kind(), message: leak.message().to_owned() });
+            state.board.lock().ended = true;
+            self.jobs.abort();
         }
     }
 

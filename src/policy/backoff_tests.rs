@@ -109,27 +109,77 @@ fn decorrelated_jitter_stays_between_base_and_cap() {
     assert_eq!(backoff.longest(4), secs(60.0));
 }
 
+/// The jittered series, each with the range of one of its waits.
+fn jittered() -> [(Backoff, f64, f64); 4] {
+    [
+        (Backoff::full_jitter(secs(0.6)), 0.0, 2.4),
+        (Backoff::equal_jitter(secs(0.6)), 1.2, 2.4),
+        (Backoff::decorrelated(secs(1.0)), 1.0, 12.0),
+        (Backoff::exponential(secs(0.6)).with_jitter(secs(1.0)), 2.4, 3.4),
+    ]
+}
+
+/// The third wait of a series, so many times, in seconds.
+fn draws(backoff: Backoff, stream: u64, count: usize) -> Vec<f64> {
+    let mut rng = Rng::stream(42, stream);
+    (0..count).map(|_| backoff.wait(3, secs(4.0), &mut rng).as_secs_f64()).collect()
+}
+
+#[test]
+fn no_part_of_the_range_is_preferred() {
+    const DRAWS: usize = 100_000;
+    for (backoff, low, high) in jittered() {
+        let mut slots = [0_u32; 20];
+        for wait in draws(backoff, 5, DRAWS) {
+            slots[(((wait - low) / (high - low) * 20.0) as usize).min(19)] += 1;
+        }
+        let expected = DRAWS as f64 / 20.0;
+        let chi: f64 =
+            slots.iter().map(|count| (f64::from(*count) - expected).powi(2) / expected).sum();
+        // Nineteen degrees of freedom: one in a hundred thousand is above 58.
+        assert!(chi < 58.0, "{backoff:?}: {chi} {slots:?}");
+    }
+}
+
 #[test]
 fn workers_of_one_seed_do_not_wait_alike() {
-    let backoff = Backoff::full_jitter(secs(10.0));
-    let draws = |stream| {
-        let mut rng = Rng::stream(42, stream);
-        (0..1000)
-            .map(|_| backoff.wait(1, Duration::ZERO, &mut rng).as_secs_f64())
-            .collect::<Vec<_>>()
-    };
-    let (one, two) = (draws(0), draws(1));
-    assert_eq!(one, draws(0));
-    // Pearson's coefficient of independent draws of this number stays within four sigma.
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / 1000.0;
-    let (mean_one, mean_two) = (mean(&one), mean(&two));
-    let covariance: f64 =
-        one.iter().zip(&two).map(|(a, b)| (a - mean_one) * (b - mean_two)).sum::<f64>();
-    let deviation = |values: &[f64], mean: f64| {
-        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt()
-    };
-    let correlation = covariance / (deviation(&one, mean_one) * deviation(&two, mean_two));
-    assert!(correlation.abs() < 4.0 / 1000_f64.sqrt(), "{correlation}");
+    const DRAWS: usize = 100_000;
+    for (backoff, ..) in jittered() {
+        let one = draws(backoff, 0, DRAWS);
+        assert_eq!(one[..1000], draws(backoff, 0, 1000));
+        for stream in [1, 2, 1000] {
+            // Pearson's coefficient of independent draws of this number stays within four sigma.
+            let two = draws(backoff, stream, DRAWS);
+            let mean = |values: &[f64]| values.iter().sum::<f64>() / DRAWS as f64;
+            let (mean_one, mean_two) = (mean(&one), mean(&two));
+            let covariance: f64 =
+                one.iter().zip(&two).map(|(a, b)| (a - mean_one) * (b - mean_two)).sum::<f64>();
+            let deviation = |values: &[f64], mean: f64| {
+                values.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt()
+            };
+            let correlation = covariance / (deviation(&one, mean_one) * deviation(&two, mean_two));
+            assert!(correlation.abs() < 4.0 / (DRAWS as f64).sqrt(), "{backoff:?}: {correlation}");
+        }
+    }
+}
+
+#[test]
+fn the_decorrelated_series_grows_to_its_cap_and_not_at_once() {
+    // Over many series: each wait is drawn from what the one before it was.
+    let backoff = Backoff::decorrelated(secs(1.0)).with_max(secs(60.0));
+    let mut rng = Rng::seeded(11);
+    let mut sums = [0.0; 8];
+    for _ in 0..100_000 {
+        let mut previous = backoff.first_previous();
+        for (number, sum) in (1..).zip(&mut sums) {
+            previous = backoff.wait(number, previous, &mut rng);
+            *sum += previous.as_secs_f64() / 100_000.0;
+        }
+    }
+    // E(next) = (1 + 3 · E(previous)) / 2, as long as the cap has no say.
+    assert!((sums[0] - 2.0).abs() < 0.02 && (sums[1] - 3.5).abs() < 0.05, "{sums:?}");
+    assert!((sums[2] - 5.75).abs() < 0.1, "{sums:?}");
+    assert!(sums.is_sorted() && sums[7] < 60.0, "{sums:?}");
 }
 
 fn any_backoff() -> impl Strategy<Value = Backoff> {
@@ -171,5 +221,21 @@ proptest! {
         }
         prop_assert!(backoff.longest(jump.max(40)) >= longest);
         prop_assert!(backoff.wait(jump, previous, &mut rng) <= backoff.max());
+    }
+
+    #[test]
+    fn the_plain_series_never_falls_and_ends_at_the_cap(
+        factor in 1_u64..10_000_000_000,
+        cap in 0_u64..1_000_000_000_000,
+        first_is_none in any::<bool>(),
+    ) {
+        let (factor, cap) = (Duration::from_nanos(factor), Duration::from_nanos(cap));
+        let shape = if first_is_none { Shape::Urllib3 } else { Shape::Exponential };
+        let waits = series(Backoff::new(shape, factor).with_max(cap), 64);
+        prop_assert!(waits.is_sorted());
+        prop_assert_eq!(waits.last(), Some(&cap));
+        for pair in waits.windows(2).skip(1) {
+            prop_assert_eq!(pair[1], (pair[0] * 2).min(cap), "it doubles until then");
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! Memory is bounded however many hosts and identities a run meets: what is not cooling and was
 //! not heard of for long goes first.
 
+use super::forget;
 use crate::rng::Rng;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -103,21 +104,8 @@ impl Cooldown {
         self.hosts.len()
     }
 
-    /// Drops what is forgotten first, in one sweep for many, so that a sweep is rare.
     fn make_room(&mut self, now: Instant) {
-        if self.hosts.len() < MAX_HOSTS {
-            return;
-        }
-        let mut ages: Vec<_> =
-            self.hosts.values().map(|host| (host.is_cooling(now), host.heard)).collect();
-        ages.sort_unstable();
-        let Some(youngest_to_go) = ages.get(MAX_HOSTS / 4).copied() else { return };
-        let mut to_go = MAX_HOSTS / 4;
-        self.hosts.retain(|_, host| {
-            let goes = to_go > 0 && (host.is_cooling(now), host.heard) <= youngest_to_go;
-            to_go -= usize::from(goes);
-            !goes
-        });
+        forget::make_room(&mut self.hosts, MAX_HOSTS, |host| (host.is_cooling(now), host.heard));
     }
 }
 
@@ -134,17 +122,7 @@ impl Host {
         if self.identities.len() >= MAX_IDENTITIES {
             self.identities.retain(|_, quiet| quiet.until > now);
         }
-        if self.identities.len() >= MAX_IDENTITIES {
-            let mut ends: Vec<_> = self.identities.values().map(|quiet| quiet.until).collect();
-            ends.sort_unstable();
-            let Some(last_to_go) = ends.get(MAX_IDENTITIES / 4).copied() else { return };
-            let mut to_go = MAX_IDENTITIES / 4;
-            self.identities.retain(|_, quiet| {
-                let goes = to_go > 0 && quiet.until <= last_to_go;
-                to_go -= usize::from(goes);
-                !goes
-            });
-        }
+        forget::make_room(&mut self.identities, MAX_IDENTITIES, |quiet| quiet.until);
         self.identities.insert(identity, quiet);
     }
 }

@@ -7,13 +7,16 @@
 mod backoff;
 mod budget;
 mod capacity;
+mod circuit;
 mod cooldown;
 mod duration;
+mod forget;
 mod mail_date;
 mod outcome;
 mod rate;
 mod retry;
 mod retry_after;
+mod retry_budget;
 mod retry_state;
 mod sets;
 mod timeouts;
@@ -25,12 +28,14 @@ pub use capacity::{
     Capacity, CapacityBuilder, Estimate, FailureBill, FailureCost, Latency, LimitedBy, Package,
     PoolSizes, Share, Waits, Work,
 };
+pub use circuit::HostCircuit;
 pub use cooldown::Cooldown;
 pub use duration::{format_duration, parse_duration};
 pub use outcome::{Category, Class, Outcome};
 pub use rate::RateLimit;
 pub use retry::Retry;
 pub use retry_after::{LongWait, RetryAfter};
+pub use retry_budget::RetryBudget;
 pub use retry_state::{Counters, Decision, Exhausted, RetryState, WaitSource};
 pub use sets::{Methods, Statuses};
 pub use timeouts::Timeouts;

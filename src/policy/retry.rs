@@ -7,7 +7,7 @@
 //! is used: [`Retry`] is the policy and never changes, [`RetryState`] holds the counters of one
 //! request, and [`Decision`](super::Decision) says what to do. A driver does it.
 //!
-//! Where this differs from urllib3, the item concerned says `DIFFERENCE(name)`.
+//! Where this differs from urllib3, the item concerned says DIFFERENCE and its name.
 
 use super::{Backoff, Budget, LongWait, Methods, RetryState, Statuses};
 use std::sync::Arc;

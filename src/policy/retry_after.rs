@@ -9,6 +9,9 @@
 //! `Date`, the difference of the two is what the server meant.
 
 use super::mail_date;
+use http::header::{DATE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue};
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 /// The parsing of `Retry-After` fields.
@@ -41,6 +44,15 @@ impl RetryAfter {
         wall: SystemTime,
     ) -> Option<Duration> {
         fields.into_iter().filter_map(|field| parse_one(field, date, wall)).max()
+    }
+
+    /// As [`parse`](Self::parse), of the fields `Retry-After` and `Date` of a response.
+    pub fn of(headers: &HeaderMap, wall: SystemTime) -> Option<Duration> {
+        let mut fields = headers.get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
+        // Few responses have any, and those should not pay for it.
+        let first = fields.next()?;
+        let date = headers.get(DATE).map(HeaderValue::as_bytes);
+        Self::parse(std::iter::once(first).chain(fields), date, wall)
     }
 }
 
@@ -87,8 +99,11 @@ fn since_epoch(seconds: i64) -> Duration {
 }
 
 /// Field bytes as text, each byte as the code point of its number; never fails.
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
+fn latin1(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.is_ascii() => Cow::Borrowed(text),
+        _ => bytes.iter().copied().map(char::from).collect(),
+    }
 }
 
 /// What to do with a wait above `retry_after_max`.
@@ -205,6 +220,16 @@ mod tests {
         assert_eq!(RetryAfter::parse(fields, None, wall()), Some(secs(10.0)));
         assert_eq!(RetryAfter::parse([b"x".as_slice()], None, wall()), None);
         assert_eq!(RetryAfter::parse([], None, wall()), None);
+    }
+
+    #[test]
+    fn fields_of_a_response() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(RetryAfter::of(&headers, wall()), None);
+        headers.append(RETRY_AFTER, HeaderValue::from_static("3"));
+        headers.append(RETRY_AFTER, HeaderValue::from_static("Sun, 15 Jun 2025 16:06:45 GMT"));
+        headers.insert(DATE, HeaderValue::from_static("Sun, 15 Jun 2025 16:06:40 GMT"));
+        assert_eq!(RetryAfter::of(&headers, wall()), Some(secs(5.0)));
     }
 
     proptest! {

@@ -91,6 +91,16 @@ impl EnvProxies {
         self.http.is_none() && self.https.is_none() && self.all.is_none()
     }
 
+    /// The proxies that are named, each once.
+    pub fn proxies(&self) -> impl Iterator<Item = &ProxyUrl> {
+        let all = [&self.http, &self.https, &self.all].map(Option::as_deref);
+        (0..all.len()).filter_map(move |at| {
+            let proxy = (*all.get(at)?)?;
+            let before = all.get(..at)?;
+            (!before.contains(&Some(proxy))).then_some(proxy)
+        })
+    }
+
     /// The hosts that go direct.
     pub fn no_proxy(&self) -> &NoProxy {
         &self.no_proxy

@@ -14,20 +14,24 @@
 //! no name is looked up.
 
 mod env;
+mod exits;
 mod health;
 mod map;
 mod no_proxy;
 mod pool;
 mod route;
 mod select;
+mod sessions;
 mod spelling;
 mod url;
 
 pub use env::EnvProxies;
+pub use exits::ExitBook;
 pub use health::Verdict;
 pub use map::ProxyMap;
 pub use no_proxy::NoProxy;
 pub use pool::{Pick, PickRequest, ProxyPool, ProxyStats, Rotation};
 pub use route::{Identity, Route};
 pub use select::{Chosen, resolve_proxy};
+pub use sessions::SessionPer;
 pub use url::{ProxyScheme, ProxyUrl};

@@ -24,7 +24,7 @@ pub use rotation::Rotation;
 
 use self::rotation::Wheel;
 use super::health::{Evidence, Health, Standing};
-use super::{ProxyUrl, Route, Verdict};
+use super::{ProxyUrl, Route, SessionPer, Verdict};
 use crate::error::{Error, ErrorKind};
 use crate::rng::Rng;
 use std::collections::{HashMap, HashSet};
@@ -99,6 +99,7 @@ pub struct ProxyPool {
     fresh_exit: bool,
     per_proxy: Option<usize>,
     per_credential: Option<usize>,
+    sessions: Option<SessionPer>,
 }
 
 #[derive(Debug, Clone)]
@@ -143,6 +144,7 @@ impl ProxyPool {
             fresh_exit: true,
             per_proxy: None,
             per_credential: None,
+            sessions: None,
         };
         let mut seen = HashSet::new();
         let mut by_credential: HashMap<(Vec<u8>, Vec<u8>), usize> = HashMap::new();
@@ -240,6 +242,20 @@ impl ProxyPool {
         self
     }
 
+    /// Takes `{n}` in user names and passwords for the place of a number, and says who gets one of
+    /// their own; see [`SessionPer`]. Default: `None`, and `{n}` is sent as it stands.
+    ///
+    /// A retry that leaves by another exit ([`fresh_exit`](Self::fresh_exit)) takes a new number.
+    pub fn sessions(mut self, per: Option<SessionPer>) -> Self {
+        self.sessions = per;
+        self
+    }
+
+    /// Who gets a number of their own.
+    pub fn session_per(&self) -> Option<SessionPer> {
+        self.sessions
+    }
+
     fn each_route(mut self, change: impl Fn(&mut Route)) -> Self {
         self.members.iter_mut().for_each(|member| change(&mut member.route));
         self
@@ -321,6 +337,35 @@ impl ProxyPool {
     /// The proxies, in the order of the list.
     pub fn proxies(&self) -> impl Iterator<Item = &ProxyUrl> {
         self.members.iter().filter_map(|member| member.route.proxy.as_deref())
+    }
+
+    /// The proxies as an attempt meets them: templates with the first number, where numbers are
+    /// given out at all.
+    pub fn first_identities(&self) -> impl Iterator<Item = ProxyUrl> {
+        self.proxies().map(|proxy| match self.sessions {
+            Some(_) => proxy.with_session(1),
+            None => proxy.clone(),
+        })
+    }
+
+    /// Gives a way through a member's address what all ways through the members have: fields for
+    /// the proxy, CONNECT, keep-alive. A way past them stays as it is, since the fields are secret.
+    pub(crate) fn dress(&self, route: &mut Route) {
+        let Some(proxy) = &route.proxy else { return };
+        let address = |proxy: &ProxyUrl| (proxy.scheme(), proxy.host().to_owned(), proxy.port());
+        let wanted = address(proxy);
+        let mut routes = self.members.iter().map(|member| &member.route);
+        let known = routes.find(|known| known.proxy.as_ref().is_some_and(|p| address(p) == wanted));
+        if let Some(known) = known {
+            route.always_connect = known.always_connect;
+            route.keep_alive = known.keep_alive;
+            route.proxy_headers = Arc::clone(&known.proxy_headers);
+        }
+    }
+
+    /// Whether a retry goes over a new connection.
+    pub(crate) fn is_fresh_exit(&self) -> bool {
+        self.fresh_exit
     }
 
     /// The numbers of each member, in order.

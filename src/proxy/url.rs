@@ -7,6 +7,7 @@
 
 use super::spelling;
 use crate::error::{Error, ErrorKind};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
@@ -146,6 +147,27 @@ impl ProxyUrl {
     pub fn with_credentials(self, user: impl Into<Vec<u8>>, password: impl Into<Vec<u8>>) -> Self {
         let credentials = Some((user.into(), password.into()));
         Self::from_parts(self.scheme, self.host, self.port, credentials)
+    }
+
+    /// The same proxy spoken to in another way, at the same port.
+    #[must_use]
+    pub fn with_scheme(self, scheme: ProxyScheme) -> Self {
+        Self::from_parts(scheme, self.host, self.port, self.credentials)
+    }
+
+    /// The URI with its credentials, percent-encoded; it parses to the same proxy.
+    ///
+    /// This is the one way on which a password leaves this type, for a list that has to hold it.
+    /// Whatever it is written to holds a secret from then on.
+    pub fn exposed(&self) -> String {
+        // RFC 3986, section 2.3.
+        const SECRET: &AsciiSet =
+            &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+        let userinfo = self.credentials().map_or_else(String::new, |(user, password)| {
+            format!("{}:{}@", percent_encode(user, SECRET), percent_encode(password, SECRET))
+        });
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        format!("{}://{userinfo}{open}{}{close}:{}", self.scheme, self.host, self.port)
     }
 
     /// How the proxy is spoken to.

@@ -6,34 +6,34 @@
 //! health of the proxies, the hosts that cool down, the resolver and the trust store) belongs to
 //! the recipe and is common to its clones.
 
-use super::flight::{Flight, Step};
 use super::identity::Jars;
 use super::lessons::Lessons;
+use super::numbers::Numbers;
+use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
-use super::{CookieJar, Proxies, RequestBuilder, environment};
+use super::{CookieJar, Proxies, Session, environment};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Auth, Request, Response, Settings, Verify};
-use crate::policy::{Bound, Retry, Timeouts, WorstCase};
-use crate::proxy::{EnvProxies, Identity, ProxyPool, ProxyStats, Route};
+use crate::message::{Auth, Settings, Verify};
+use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
+use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats};
 use crate::rng::Rng;
 use crate::time::{Clock, SystemClock};
 use crate::transport::{Cutter, Engine, EngineConfig, Resolve, Transport};
-use http::Method;
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync;
 
 /// The recipe of sessions: `Clone + Send + Sync`, so that each worker makes its own from it.
 ///
 /// Clones share what has to be one for a run: the proxy pool with its health, the hosts that cool
-/// down, the resolver and the trust store.
+/// down, the budget of retries, the resolver and the trust store.
 ///
 /// # Defaults
 /// Those of requests (no retries, 30 redirects, the environment is trusted), but for the timeouts:
@@ -43,8 +43,12 @@ pub struct SessionBuilder {
     pub(super) settings: Arc<Settings>,
     pub(super) pool: Option<Arc<Mutex<ProxyPool>>>,
     pub(super) cooldown: Option<SharedCooldown>,
+    pub(super) restraint: Restraint,
     pub(super) env: Option<Arc<EnvProxies>>,
     pub(super) clock: Arc<dyn Clock>,
+    /// Of user names that are templates.
+    pub(super) numbers: Arc<Numbers>,
+    pub(super) exits: Arc<KnownExits>,
     /// Where what is learnt is kept back; of a simulation only.
     pub(super) lessons: Option<Arc<Lessons>>,
     engine: EngineConfig,
@@ -61,6 +65,14 @@ pub struct SessionBuilder {
     id: u64,
 }
 
+/// What was seen of the exits, for all sessions of a recipe.
+#[derive(Debug, Default)]
+pub(super) struct KnownExits {
+    /// Most runs never look, and an attempt of theirs takes no lock.
+    any: AtomicBool,
+    book: Mutex<ExitBook>,
+}
+
 impl fmt::Debug for SessionBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionBuilder").field("settings", &self.settings).finish_non_exhaustive()
@@ -73,8 +85,11 @@ impl Default for SessionBuilder {
             settings: Arc::new(Settings::default()),
             pool: None,
             cooldown: None,
+            restraint: Restraint::default(),
             env: None,
             clock: Arc::new(SystemClock),
+            numbers: Arc::default(),
+            exits: Arc::default(),
             lessons: None,
             engine: EngineConfig::default(),
             make_transport: None,
@@ -151,6 +166,8 @@ impl SessionBuilder {
         match proxies.into() {
             Proxies::Pool(pool) => {
                 self.pool = Some(Arc::new(Mutex::new(pool)));
+                // Another run of proxies is another run of numbers.
+                self.numbers = Arc::default();
                 self.set(|settings| settings.proxies_required = true)
             }
             Proxies::Map { map, required } => {
@@ -290,6 +307,20 @@ impl SessionBuilder {
         self.changed()
     }
 
+    /// A budget of retries over all sessions of this recipe: beyond it a retry that the policy
+    /// permits is refused, with a note in the history. Default: none.
+    pub fn retry_budget(mut self, budget: impl Into<Option<RetryBudget>>) -> Self {
+        self.restraint.set_budget(budget.into());
+        self.changed()
+    }
+
+    /// A circuit per host over all sessions of this recipe: a host whose answers are mostly
+    /// failures gets no retries for a while, with a note in the history. Default: none.
+    pub fn host_circuit(mut self, circuit: impl Into<Option<HostCircuit>>) -> Self {
+        self.restraint.set_circuit(circuit.into());
+        self.changed()
+    }
+
     /// Where the time comes from. Default: the machine.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.engine.clock = Arc::clone(&clock);
@@ -341,6 +372,17 @@ impl SessionBuilder {
     /// field that cannot be sent, `InvalidProxyUrl` for a proxy variable of the environment that
     /// cannot be used.
     pub fn build(&self) -> Result<Session, Error> {
+        let recipe = self.resolved()?;
+        let seed = recipe.seed;
+        let stream = recipe.streams.fetch_add(1, Ordering::Relaxed);
+        let rng = seed.map_or_else(Rng::from_os, |seed| Rng::stream(seed, stream));
+        let transport = recipe.bare_transport()?;
+        let jars = Jars::new(recipe.cookies.clone());
+        Ok(Session::of(recipe, transport, jars, rng))
+    }
+
+    /// The recipe with the environment looked at, and nothing wrong in it.
+    pub(crate) fn resolved(&self) -> Result<Self, Error> {
         if let Some((kind, message)) = &self.mistake {
             return Err(Error::local(*kind, message.clone()));
         }
@@ -349,18 +391,28 @@ impl SessionBuilder {
         if recipe.settings.trust_env {
             recipe.read_environment()?;
         }
-        let seed = recipe.seed;
-        let stream = recipe.streams.fetch_add(1, Ordering::Relaxed);
-        let rng = seed.map_or_else(Rng::from_os, |seed| Rng::stream(seed, stream));
-        let transport = recipe.make(&recipe.settings.verify)?;
-        let core = Core {
-            clock: Arc::clone(&recipe.clock),
-            transport,
-            others: Vec::new(),
-            jars: Jars::new(recipe.cookies.clone()),
-            rng,
-        };
-        Ok(Session { recipe, core: RefCell::new(core), items: AtomicU64::new(0) })
+        Ok(recipe)
+    }
+
+    /// A transport of its own, for single attempts that no session makes.
+    pub(crate) fn bare_transport(&self) -> Result<Box<dyn Transport>, Error> {
+        self.make(&self.settings.verify)
+    }
+
+    /// Where the time of this recipe comes from.
+    pub(crate) fn time(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Notes by which exit a new connection of `identity` was seen to come.
+    pub(crate) fn note_exit(&self, identity: Identity, exit: IpAddr) {
+        lock(&self.exits.book).note(identity, exit);
+        self.exits.any.store(true, Ordering::Relaxed);
+    }
+
+    /// The exit of `identity`, where it is known.
+    pub(super) fn exit_of(&self, identity: Identity) -> Option<Arc<str>> {
+        self.exits.any.load(Ordering::Relaxed).then(|| lock(&self.exits.book).of(identity))?
     }
 
     fn read_environment(&mut self) -> Result<(), Error> {
@@ -380,7 +432,7 @@ impl SessionBuilder {
         Ok(())
     }
 
-    fn make(&self, verify: &Verify) -> Result<Box<dyn Transport>, Error> {
+    pub(super) fn make(&self, verify: &Verify) -> Result<Box<dyn Transport>, Error> {
         match &self.make_transport {
             Some(make) => make(),
             None => {
@@ -435,160 +487,3 @@ impl SessionBuilder {
         Ok(work(&session))
     }
 }
-
-/// A session: cookies, connections and defaults for one thread. `Send`, not `Sync`.
-///
-/// ```compile_fail
-/// fn share<T: Sync>(_: T) {}
-/// share(longhaul::Session::builder().build().unwrap());
-/// ```
-pub struct Session {
-    recipe: SessionBuilder,
-    core: RefCell<Core>,
-    items: AtomicU64,
-}
-
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("settings", self.settings()).finish_non_exhaustive()
-    }
-}
-
-/// What a session changes while it works.
-#[derive(Debug)]
-pub(super) struct Core {
-    clock: Arc<dyn Clock>,
-    transport: Box<dyn Transport>,
-    /// Transports for requests that verify otherwise than the session; hardly ever more than one.
-    others: Vec<(Verify, Box<dyn Transport>)>,
-    pub(super) jars: Jars,
-    pub(super) rng: Rng,
-}
-
-impl Core {
-    pub(super) fn now(&self) -> Instant {
-        self.clock.now()
-    }
-
-    pub(super) fn wall(&self) -> SystemTime {
-        self.clock.wall()
-    }
-
-    /// The transport that verifies as wanted.
-    pub(super) fn transport(
-        &mut self,
-        session: &Session,
-        verify: Option<&Verify>,
-    ) -> Result<&mut dyn Transport, Error> {
-        let Some(verify) = verify.filter(|verify| **verify != session.settings().verify) else {
-            return Ok(self.transport.as_mut());
-        };
-        let at = match self.others.iter().position(|(have, _)| have == verify) {
-            Some(at) => at,
-            None => {
-                self.others.push((verify.clone(), session.recipe.make(verify)?));
-                self.others.len() - 1
-            }
-        };
-        match self.others.get_mut(at) {
-            Some((_, transport)) => Ok(transport.as_mut()),
-            None => Ok(self.transport.as_mut()),
-        }
-    }
-
-    /// Tells every transport that an identity is gone.
-    pub(super) fn forget(&mut self, identity: Identity) {
-        self.transport.forget(identity);
-        for (_, transport) in &mut self.others {
-            transport.forget(identity);
-        }
-    }
-}
-
-impl Session {
-    /// The recipe with the defaults.
-    pub fn builder() -> SessionBuilder {
-        SessionBuilder::default()
-    }
-
-    /// A session with the defaults.
-    ///
-    /// # Errors
-    /// As [`SessionBuilder::build`].
-    pub fn new() -> Result<Self, Error> {
-        SessionBuilder::default().build()
-    }
-
-    /// The settings in force, the environment included.
-    pub fn settings(&self) -> &Settings {
-        &self.recipe.settings
-    }
-
-    /// The recipe that this session was made from.
-    pub(super) fn recipe(&self) -> &SessionBuilder {
-        &self.recipe
-    }
-
-    pub(super) fn core(&self) -> RefMut<'_, Core> {
-        self.core.borrow_mut()
-    }
-
-    /// Whether a credential other than that of `route` is still accepted.
-    pub(super) fn other_credentials(&self, route: &Route) -> bool {
-        route.member.is_some()
-            && self.recipe.pool.as_ref().is_some_and(|pool| lock(pool).credentials_left() > 0)
-    }
-
-    /// Sends a request, sleeping through its waits.
-    ///
-    /// # Errors
-    /// The failure with its history; by kind in the guide to errors.
-    pub fn send(&self, request: Request) -> Result<Response, Error> {
-        let mut flight = Flight::new(request, self.items.fetch_add(1, Ordering::Relaxed));
-        loop {
-            match flight.step(self) {
-                Step::Done(response) => return Ok(response),
-                Step::Failed(error) => return Err(error),
-                Step::Wait { until, .. } => self.recipe.clock.sleep_until(until),
-            }
-        }
-    }
-
-    /// Works with the cookies of the direct identity, as `requests.Session.cookies`.
-    pub fn with_cookies<T>(&self, work: impl FnOnce(&mut CookieJar) -> T) -> T {
-        self.with_cookies_of(Identity::DIRECT, work)
-    }
-
-    /// Works with the cookies of an identity.
-    pub fn with_cookies_of<T>(
-        &self,
-        identity: Identity,
-        work: impl FnOnce(&mut CookieJar) -> T,
-    ) -> T {
-        work(self.core().jars.of(identity).0)
-    }
-
-    /// A request of any method.
-    pub fn request(&self, method: Method, url: impl Into<String>) -> RequestBuilder<'_> {
-        RequestBuilder::new(Some(self), Request::new(method, url))
-    }
-}
-
-macro_rules! verbs {
-    ($($name:ident $method:ident),*) => {
-        impl Session {$(
-            #[doc = concat!("A `", stringify!($method), "` request.")]
-            pub fn $name(&self, url: impl Into<String>) -> RequestBuilder<'_> {
-                self.request(Method::$method, url)
-            }
-        )*}
-
-        $(
-            #[doc = concat!("A `", stringify!($method), "` request in a session of its own, as `requests.", stringify!($name), "`.")]
-            pub fn $name(url: impl Into<String>) -> RequestBuilder<'static> {
-                RequestBuilder::new(None, Request::new(Method::$method, url))
-            }
-        )*
-    };
-}
-verbs!(get GET, post POST, put PUT, patch PATCH, delete DELETE, head HEAD, options OPTIONS);

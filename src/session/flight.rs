@@ -8,6 +8,7 @@
 //! The order within a step is that of the architecture: the way (proxy pool, map or direct, with
 //! the cool-down of the host), the attempt, the verdict on the proxy, redirects, the retry policy.
 
+mod answer;
 mod attempt;
 mod state;
 
@@ -71,6 +72,14 @@ impl Flight {
     /// When the first attempt began; `None` before it.
     pub fn started(&self) -> Option<Instant> {
         self.running.as_ref().map(|running| running.started)
+    }
+
+    /// When it ends, whatever it waits for; `None` before the first step, and without a deadline.
+    ///
+    /// A step at or after that time makes no attempt. Who steps late can end the flight by
+    /// [`fail`](Self::fail) instead.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.running.as_ref().and_then(|running| running.deadline)
     }
 
     /// Makes one attempt, with the redirects that follow it at once.

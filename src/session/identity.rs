@@ -48,7 +48,12 @@ impl Jars {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::ProxyUrl;
+    use crate::Session;
+    use crate::proxy::{ProxyPool, ProxyUrl, SessionPer};
+    use crate::time::SimClock;
+    use crate::transport::{Play, Script};
+    use std::collections::HashSet;
+    use std::sync::Arc;
 
     #[test]
     fn the_least_recently_used_identity_goes() {
@@ -66,6 +71,35 @@ mod tests {
         jars.of(identities[0]);
         assert_eq!(jars.of(identities[MAX_IDENTITIES]).1, Some(identities[1]));
         assert_eq!(jars.jars.len(), MAX_IDENTITIES);
+    }
+
+    #[test]
+    fn a_number_for_every_request_takes_bounded_memory() {
+        let clock = Arc::new(SimClock::default());
+        let script = Script::with(clock.clone(), |_, _| {
+            Play::status(200).header("Set-Cookie", "seen=1; Path=/")
+        });
+        let shared = script.clone();
+        let pool = ProxyPool::parse("h:1:u-session-{n}:p").unwrap();
+        let session = Session::builder()
+            .trust_env(false)
+            .clock(clock)
+            .proxies(pool.sessions(Some(SessionPer::Request)))
+            .transport(move || shared.clone())
+            .build()
+            .unwrap();
+        let requests = 4 * MAX_IDENTITIES;
+        for _ in 0..requests {
+            session.get("http://a.test/").send().unwrap();
+        }
+        let asked = script.asked();
+        let identities: HashSet<Identity> = asked.iter().map(|asked| asked.identity).collect();
+        assert_eq!(identities.len(), requests);
+        // No cookie of one number is ever shown under another.
+        assert!(asked.iter().all(|asked| asked.headers.get("cookie").is_none()));
+        assert_eq!(session.core().jars.jars.len(), MAX_IDENTITIES);
+        assert_eq!(session.core().jars.order.len(), MAX_IDENTITIES);
+        assert_eq!(script.forgotten().len(), requests - MAX_IDENTITIES);
     }
 
     #[test]

@@ -89,8 +89,11 @@ impl SessionBuilder {
         let mut apart = self.clone().trust_env(false);
         apart.pool = self.pool.as_ref().map(|pool| Arc::new(Mutex::new(lock(pool).clone())));
         apart.cooldown = self.cooldown.as_ref().map(|_| Arc::default());
+        apart.restraint = self.restraint.anew();
         apart.env = None;
         apart.streams = Arc::default();
+        apart.numbers = Arc::default();
+        apart.exits = Arc::default();
         apart.lessons = Some(lessons);
         apart
     }

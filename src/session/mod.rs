@@ -9,13 +9,17 @@ mod environment;
 mod flight;
 mod identity;
 mod lessons;
+mod live;
+mod numbers;
 mod proxies;
 mod request_builder;
+mod restraint;
 mod router;
 
-pub use builder::{Session, SessionBuilder, delete, get, head, options, patch, post, put};
+pub use builder::SessionBuilder;
 pub use cookies::{Cookie, CookieJar};
 pub use flight::{Flight, Step};
 pub(crate) use lessons::{Lesson, Lessons};
+pub use live::{Session, delete, get, head, options, patch, post, put};
 pub use proxies::Proxies;
 pub use request_builder::RequestBuilder;

@@ -7,6 +7,7 @@
 
 use super::SessionBuilder;
 use super::lessons::{Lesson, Lessons};
+use super::numbers::Held as Numbers;
 use crate::error::{Error, ErrorKind};
 use crate::message::Overrides;
 use crate::policy::Cooldown;
@@ -96,18 +97,18 @@ pub(super) struct Ask<'a> {
 
 impl SessionBuilder {
     /// The way of the next attempt.
-    pub(super) fn route(&self, ask: &Ask<'_>, rng: &mut Rng) -> Way {
+    pub(super) fn route(&self, ask: &Ask<'_>, numbers: &mut Numbers<'_>, rng: &mut Rng) -> Way {
         if let Some(map) = &ask.overrides.proxies
             && let Some(entry) = map.select(ask.url)
         {
-            return self.cooled(
-                entry.map_or_else(Route::direct, |p| Route::through(p.clone())),
-                ask,
-                rng,
-            );
+            let mut route = entry.map_or_else(Route::direct, |p| Route::through(p.clone()));
+            if let Some(pool) = &self.pool {
+                lock(pool).dress(&mut route);
+            }
+            return self.cooled(route, ask, rng);
         }
         if let Some(pool) = &self.pool {
-            return self.route_by_pool(pool, ask, rng);
+            return self.route_by_pool(pool, ask, numbers, rng);
         }
         let chosen = resolve_proxy(ask.url, None, &self.settings.proxies, self.env.as_deref());
         let route = match chosen {
@@ -127,13 +128,22 @@ impl SessionBuilder {
         self.cooled(route, ask, rng)
     }
 
-    fn route_by_pool(&self, pool: &Arc<Mutex<ProxyPool>>, ask: &Ask<'_>, rng: &mut Rng) -> Way {
+    fn route_by_pool(
+        &self,
+        pool: &Arc<Mutex<ProxyPool>>,
+        ask: &Ask<'_>,
+        numbers: &mut Numbers<'_>,
+        rng: &mut Rng,
+    ) -> Way {
         let host = ask.url.host_str().unwrap_or_default();
         let mut avoid = ask.tried.to_vec();
         let mut soonest: Option<Instant> = None;
         for _ in 0..COOL_PICKS {
             let request = PickRequest { host, tried: &avoid, retry: ask.retry };
-            let picked = lock(pool).pick(request, ask.now, rng);
+            let mut locked = lock(pool);
+            let picked = locked.pick(request, ask.now, rng);
+            let (per, may_renew) = (locked.session_per(), locked.is_fresh_exit());
+            drop(locked);
             match picked {
                 Pick::Use(route) => {
                     let lease = Lease(route.member.map(|member| Held {
@@ -144,9 +154,20 @@ impl SessionBuilder {
                         clock: Arc::clone(&self.clock),
                         lessons: self.lessons.clone(),
                     }));
+                    let template = route.clone();
+                    let route = self.numbers.place(route, per, numbers, false);
                     let Some(until) = self.cools_until(host, route.identity, ask.now, rng) else {
                         return Way::Go(route, lease);
                     };
+                    if may_renew && route.identity != template.identity {
+                        // The host is tired of this exit, and the gateway has others.
+                        let before = (*numbers.worker, *numbers.url);
+                        let other = self.numbers.place(template, per, numbers, true);
+                        if self.cools_until(host, other.identity, ask.now, rng).is_none() {
+                            return Way::Go(other, lease);
+                        }
+                        (*numbers.worker, *numbers.url) = before;
+                    }
                     soonest = Some(soonest.map_or(until, |have| have.min(until)));
                     match route.member {
                         // The pool falls back to what was tried when nothing else is left.

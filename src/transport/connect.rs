@@ -186,7 +186,7 @@ impl Connector {
                 self.secure(stream, target.host, route.identity, Fault::Target, &dialer, timings)?;
         }
         let tls = tls::describe(&mut stream).map(Arc::from);
-        Ok(Conn { stream, key, identity: route.identity, tls, idle_since: None })
+        Ok(Conn { stream, key, identity: route.identity, tls, idle_since: None, returns: 0 })
     }
 
     fn secure(

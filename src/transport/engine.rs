@@ -13,7 +13,7 @@ use super::connect::{Connector, Target, Way};
 use super::cutter::Cutter;
 use super::head::Head;
 use super::hosts::Hosts;
-use super::idle::{Conn, IdlePool};
+use super::idle::{Conn, GOODBYE, IdlePool};
 use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
@@ -193,7 +193,7 @@ impl Engine {
             self.shared.idle.close(&self.key);
             None
         } else {
-            self.shared.idle.take(&self.key, begun)
+            self.shared.idle.take(&self.key, begun, listen(&outgoing, begun, limits))
         };
         let mut conn = match kept {
             Some(conn) => conn,
@@ -320,6 +320,15 @@ impl Transport for Engine {
         self.shared.idle.forget(identity);
         self.connector.tls.forget(identity);
     }
+}
+
+/// How long to listen whether a kept connection ends, where this request cannot be sent twice.
+fn listen(outgoing: &Outgoing<'_>, begun: Instant, limits: &AttemptLimits) -> Option<Duration> {
+    if outgoing.method.is_idempotent() && !matches!(outgoing.body, OutgoingBody::Reader(..)) {
+        return None;
+    }
+    let left = limits.deadline.map(|deadline| deadline.saturating_duration_since(begun));
+    Some(left.map_or(GOODBYE, |left| left.min(GOODBYE)))
 }
 
 impl fmt::Debug for Engine {

@@ -201,9 +201,9 @@ fn parse_lines(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
     let mut headers = HeaderMap::with_capacity(response.headers.len());
     for field in response.headers.iter() {
         let value = unfold(field.value);
-        // What is neither is told of with the lines that the parser passed over.
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(&value))
+        let name = HeaderName::from_bytes(field.name.as_bytes());
+        // What is no field is told of with the others, see `first_malformed`.
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(&value))
             && headers.try_append(name, value).is_err()
         {
             return Err(too_many_fields());

@@ -16,8 +16,7 @@ use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
 use crate::policy::RetryAfter;
 use crate::proxy::{ProxyUrl, Route};
-use http::HeaderValue;
-use http::header::{CONTENT_LENGTH, DATE, RETRY_AFTER};
+use http::header::CONTENT_LENGTH;
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -143,14 +142,7 @@ pub(super) fn refused(
         (false, _) => (ErrorKind::ProxyRefused, "refused the tunnel"),
     };
     let message = format!("the proxy {what}: {line}");
-    let mut fields = head.headers.get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
-    let retry_after = match fields.next() {
-        None => None,
-        Some(first) => {
-            let date = head.headers.get(DATE).map(HeaderValue::as_bytes);
-            RetryAfter::parse(std::iter::once(first).chain(fields), date, wall)
-        }
-    };
+    let retry_after = RetryAfter::of(&head.headers, wall);
     Error::new(kind, phase, Fault::Proxy, message)
         // Whatever the proxy was asked, the target has seen nothing of it.
         .with_unsent(true)

@@ -6,6 +6,11 @@
 //! back. Every step takes the same time for one host as for a thousand.
 //!
 //! The key holds the identity, so what one exit has opened another never uses.
+//!
+//! Some servers and proxies (tinyproxy) close after each response without a word of it in the
+//! response. Whoever asks again at once writes into a connection whose end is on its way. A request
+//! that may be sent twice survives that. One that may not is given a connection that has kept
+//! before, or one that a moment of listening finds silent.
 
 use super::stream::Stream;
 use crate::proxy::Identity;
@@ -16,8 +21,12 @@ use std::time::{Duration, Instant};
 
 /// Below the time after which address translators and balancers forget a silent connection.
 const MAX_IDLE: Duration = Duration::from_secs(15);
-/// A connection that was busy so recently needs no probe: the answer would be as old.
+/// A connection that was busy so recently, and has kept before, needs no probe: the answer would
+/// be as old.
 const FRESH: Duration = Duration::from_millis(1);
+/// How long after its first response the end of a connection may take to arrive, before a request
+/// that cannot be sent twice trusts it.
+pub(super) const GOODBYE: Duration = Duration::from_millis(5);
 /// How often a thrown-away connection is worth a warning.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 /// The end of the list.
@@ -35,6 +44,8 @@ pub(super) struct Conn {
     pub(super) tls: Option<Arc<str>>,
     /// When it was last given back; `None` for one that has carried no request yet.
     pub(super) idle_since: Option<Instant>,
+    /// How often it was given back; above one, its other end has shown that it keeps connections.
+    pub(super) returns: u32,
 }
 
 /// The idle connections of one engine.
@@ -80,7 +91,10 @@ impl IdlePool {
     }
 
     /// Takes a connection that is alive as far as one can tell.
-    pub(super) fn take(&self, key: &[u8], now: Instant) -> Option<Conn> {
+    ///
+    /// `listen` is for a request that cannot be sent twice: how long to listen for the end of a
+    /// connection that has not kept before, since it was given back.
+    pub(super) fn take(&self, key: &[u8], now: Instant, listen: Option<Duration>) -> Option<Conn> {
         loop {
             let mut state = self.lock();
             let slot = *state.index.get(key)?;
@@ -96,7 +110,12 @@ impl IdlePool {
             }
             state.touch(slot);
             drop(state);
-            if idle < FRESH || conn.stream.is_quiet() {
+            let is_alive = match (conn.returns > 1, listen) {
+                (true, None) if idle < FRESH => true,
+                (false, Some(listen)) => conn.stream.stays_quiet(listen.saturating_sub(idle)),
+                _ => conn.stream.is_quiet(),
+            };
+            if is_alive {
                 return Some(conn);
             }
             log::debug!("a kept-alive connection has gone: {:?}", conn.stream);
@@ -109,6 +128,7 @@ impl IdlePool {
             return;
         }
         conn.idle_since = Some(now);
+        conn.returns = conn.returns.saturating_add(1);
         let mut state = self.lock();
         let slot = match state.index.get(&conn.key) {
             Some(slot) => *slot,
@@ -322,6 +342,7 @@ mod tests {
                 identity,
                 tls: None,
                 idle_since: None,
+                returns: 0,
             }
         }
     }
@@ -335,13 +356,13 @@ mod tests {
             let conn = bench.conn(key, Identity::DIRECT);
             pool.give_back(conn, now);
         }
-        let a = pool.take(b"a", now).unwrap();
+        let a = pool.take(b"a", now, None).unwrap();
         pool.give_back(a, now);
         let conn = bench.conn("c", Identity::DIRECT);
         pool.give_back(conn, now);
-        assert!(pool.take(b"b", now).is_none());
-        assert!(pool.take(b"a", now).is_some());
-        assert!(pool.take(b"c", now).is_some());
+        assert!(pool.take(b"b", now, None).is_none());
+        assert!(pool.take(b"a", now, None).is_some());
+        assert!(pool.take(b"c", now, None).is_some());
         assert_eq!(bench.cutter.live_sockets(), 0);
     }
 
@@ -356,11 +377,11 @@ mod tests {
         }
         assert_eq!(bench.cutter.live_sockets(), 2);
         let later = start + secs(1.0);
-        let conn = pool.take(b"a", later).unwrap();
+        let conn = pool.take(b"a", later, None).unwrap();
         pool.give_back(conn, later);
-        assert_eq!(pool.take(b"a", later).unwrap().idle_since, Some(later));
-        assert_eq!(pool.take(b"a", later).unwrap().idle_since, Some(start));
-        assert!(pool.take(b"a", later).is_none());
+        assert_eq!(pool.take(b"a", later, None).unwrap().idle_since, Some(later));
+        assert_eq!(pool.take(b"a", later, None).unwrap().idle_since, Some(start));
+        assert!(pool.take(b"a", later, None).is_none());
     }
 
     #[test]
@@ -370,18 +391,58 @@ mod tests {
         let start = bench.clock.now();
         let conn = bench.conn("old", Identity::DIRECT);
         pool.give_back(conn, start);
-        assert!(pool.take(b"old", start + MAX_IDLE).is_none());
+        assert!(pool.take(b"old", start + MAX_IDLE, None).is_none());
 
         let conn = bench.conn("dead", Identity::DIRECT);
         pool.give_back(conn, start);
         bench.peers.pop();
-        assert!(pool.take(b"dead", start + FRESH).is_none());
+        assert!(pool.take(b"dead", start + FRESH, None).is_none());
 
         let conn = bench.conn("talking", Identity::DIRECT);
         pool.give_back(conn, start);
         let mut peer = bench.peers.pop().unwrap();
         std::io::Write::write_all(&mut peer, b"HTTP/1.1 408 Timeout\r\n\r\n").unwrap();
-        assert!(pool.take(b"talking", start + FRESH).is_none());
+        assert!(pool.take(b"talking", start + FRESH, None).is_none());
+        assert_eq!(bench.cutter.live_sockets(), 0);
+    }
+
+    #[test]
+    fn what_has_not_kept_before_is_looked_at_and_listened_to() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(8, 8);
+        let now = bench.clock.now();
+        // Its end has come, just after it was given back.
+        let ended = |bench: &mut Bench, returns: u32| {
+            let mut conn = bench.conn("a", Identity::DIRECT);
+            conn.returns = returns;
+            pool.give_back(conn, now);
+            bench.peers.pop();
+        };
+        for (returns, listen, handed_out) in [
+            (0, None, false),
+            (0, Some(GOODBYE), false),
+            // It has kept before: only a request that cannot be sent twice is worth a look.
+            (1, None, true),
+            (1, Some(GOODBYE), false),
+        ] {
+            ended(&mut bench, returns);
+            let taken = pool.take(b"a", now, listen);
+            assert_eq!(taken.is_some(), handed_out, "{returns} {listen:?}");
+        }
+
+        // Its end is on its way.
+        let conn = bench.conn("a", Identity::DIRECT);
+        pool.give_back(conn, now);
+        let peer = bench.peers.pop();
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(peer));
+            assert!(pool.take(b"a", now, Some(secs(20.0))).is_none());
+        });
+
+        // It stays; so long since, that nothing is left to listen for.
+        let conn = bench.conn("a", Identity::DIRECT);
+        pool.give_back(conn, now);
+        assert!(pool.take(b"a", now + secs(1.0), Some(secs(1.0))).is_some());
         assert_eq!(bench.cutter.live_sockets(), 0);
     }
 
@@ -406,9 +467,9 @@ mod tests {
             let conn = bench.conn(key, Identity::DIRECT);
             pool.give_back(conn, start);
         }
-        drop(pool.take(b"gone", start));
+        drop(pool.take(b"gone", start, None));
         // Older than the empty one, and both older than this.
-        let old = pool.take(b"old", start).unwrap();
+        let old = pool.take(b"old", start, None).unwrap();
         pool.give_back(old, start);
         let conn = bench.conn("new", Identity::DIRECT);
         pool.give_back(conn, start + MAX_IDLE);
@@ -426,7 +487,7 @@ mod tests {
             pool.give_back(conn, now);
         }
         pool.close(b"a");
-        assert!(pool.take(b"a", now).is_none());
+        assert!(pool.take(b"a", now, None).is_none());
         assert_eq!(bench.cutter.live_sockets(), 1, "the other host keeps its connection");
         pool.close(b"never heard of");
     }
@@ -449,6 +510,7 @@ mod tests {
                 identity: Identity::DIRECT,
                 tls: None,
                 idle_since: None,
+                returns: 0,
             };
             pool.give_back(conn, now);
             assert!(bench.cutter.live_sockets() <= 10);
@@ -468,7 +530,7 @@ mod tests {
         let conn = bench.conn("a", other.identity);
         pool.give_back(conn, now);
         pool.forget(Identity::DIRECT);
-        assert!(pool.take(b"a", now).is_none());
+        assert!(pool.take(b"a", now, None).is_none());
         assert_eq!(bench.cutter.live_sockets(), 0);
     }
 }

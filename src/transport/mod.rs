@@ -161,12 +161,17 @@ impl Incoming {
         }
     }
 
-    /// Reads what is left of the body and throws it away, so that the connection can be used
-    /// again; closes the connection where that would take more than `most` bytes or past `until`.
-    pub fn drain(mut self, most: u64, until: Option<Instant>) {
+    /// Lets every read of the body fail once this time has come; only the first call counts.
+    pub(crate) fn hasten(&self, until: Option<Instant>) {
         if let (Some(gauge), Some(until)) = (&self.gauge, until) {
             gauge.brake(until);
         }
+    }
+
+    /// Reads what is left of the body and throws it away, so that the connection can be used
+    /// again; closes the connection where that would take more than `most` bytes or past `until`.
+    pub fn drain(mut self, most: u64, until: Option<Instant>) {
+        self.hasten(until);
         // A failure closes the connection, which is what is wanted then.
         let _ = io::copy(&mut (&mut self.body).take(most), &mut io::sink());
     }

@@ -5,9 +5,11 @@
 //! the clock it was given. Under a [`SimClock`](crate::time::SimClock) hours pass at once, and the
 //! limits of the attempt cut a play short exactly as they would cut a real one.
 
+use super::wire::Gauge;
 use super::{AttemptLimits, Incoming, Outgoing, OutgoingBody, Transport, map_error};
 use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
 use crate::message::Headers;
+use crate::policy::RetryAfter;
 use crate::proxy::{Identity, Route};
 use crate::time::Clock;
 use bytes::Bytes;
@@ -35,6 +37,7 @@ use url::Url;
 #[non_exhaustive]
 pub struct Play {
     outcome: Outcome,
+    connecting: Duration,
     after: Duration,
     body_after: Duration,
     reused: bool,
@@ -61,7 +64,8 @@ enum Outcome {
 
 impl Play {
     fn new(outcome: Outcome) -> Self {
-        Self { outcome, after: Duration::ZERO, body_after: Duration::ZERO, reused: false }
+        let zero = Duration::ZERO;
+        Self { outcome, connecting: zero, after: zero, body_after: zero, reused: false }
     }
 
     fn failure(kind: ErrorKind, phase: Phase, fault: Fault) -> Self {
@@ -157,7 +161,16 @@ impl Play {
         self
     }
 
-    /// How long the attempt takes to the response head or to the failure. Default: no time.
+    /// How long it takes to get a connection, before all else. Default: no time.
+    ///
+    /// What takes as long as the connect timeout becomes a `ConnectTimeout`.
+    pub fn connecting(mut self, duration: Duration) -> Self {
+        self.connecting = duration;
+        self
+    }
+
+    /// How long the attempt takes to the response head or to the failure, once there is a
+    /// connection. Default: no time.
     ///
     /// A response that takes longer than the read timeout becomes a `ReadTimeout`, and nothing
     /// outlasts the deadline.
@@ -185,10 +198,17 @@ impl Play {
         method: &Method,
         limits: &AttemptLimits,
     ) -> Result<Incoming, Error> {
-        let Self { outcome, after, body_after, reused } = self;
+        let Self { outcome, connecting, mut after, body_after, reused } = self;
         let began = clock.now();
         let limits = *limits;
         let pause = Pause { clock: &**clock, limits, fault: Fault::Target };
+        match &outcome {
+            // One clock for all that comes before the request.
+            Outcome::Failure { phase, .. } if phase.is_before_send() => after += connecting,
+            Outcome::Silence(phase, _) if phase.is_before_send() => {}
+            _ if connecting.is_zero() => {}
+            _ => pause.take(connecting, Phase::Connect)?,
+        }
         match outcome {
             Outcome::Silence(phase, fault) => {
                 Err(Pause { fault, ..pause }.until_expiry(phase, method))
@@ -202,7 +222,9 @@ impl Play {
                 };
                 let error = Error::new(kind, phase, fault, message).with_stale(stale);
                 Err(match reply {
-                    Some(reply) => error.with_proxy_reply(reply),
+                    Some(reply) => error
+                        .with_retry_after(RetryAfter::of(&reply.headers, clock.wall()))
+                        .with_proxy_reply(reply),
                     None => error,
                 })
             }
@@ -210,7 +232,9 @@ impl Play {
                 pause.take(after, Phase::Headers)?;
                 let first_byte = clock.now().saturating_duration_since(began);
                 let bodyless = *method == Method::HEAD || matches!(status, 204 | 304);
+                let gauge = Gauge::default();
                 let reader = Body {
+                    gauge: gauge.clone(),
                     bytes: if bodyless { Bytes::new() } else { body },
                     read: 0,
                     pause: Some(body_after).filter(|pause| !pause.is_zero()),
@@ -223,6 +247,7 @@ impl Play {
                 incoming.timings.first_byte = Some(first_byte);
                 incoming.timings.total = first_byte;
                 incoming.connection.reused = reused;
+                incoming.gauge = Some(gauge);
                 Ok(incoming)
             }
         }
@@ -456,6 +481,8 @@ impl Pause<'_> {
 
 /// A body that may be late or break off.
 struct Body {
+    /// What whoever drains it wants.
+    gauge: Gauge,
     bytes: Bytes,
     read: u64,
     pause: Option<Duration>,
@@ -469,7 +496,9 @@ struct Body {
 impl Read for Body {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if let Some(pause) = self.pause.take() {
-            let time = Pause { clock: &*self.clock, limits: self.limits, fault: Fault::Target };
+            let nearest = [self.limits.deadline, self.gauge.until()].into_iter().flatten().min();
+            let limits = AttemptLimits { deadline: nearest, ..self.limits };
+            let time = Pause { clock: &*self.clock, limits, fault: Fault::Target };
             if let Err(error) = time.take(pause, Phase::Body) {
                 self.expired = Some(error.kind());
             }
@@ -489,6 +518,7 @@ impl Read for Body {
             *to = from;
         }
         self.read += amount as u64;
+        self.gauge.count(amount);
         Ok(amount)
     }
 }
@@ -555,6 +585,31 @@ mod tests {
         assert_eq!(stage.clock.elapsed(), secs(60.0));
         let error = stage.get().unwrap_err();
         assert!(error.to_string().contains("no play for attempt 5"), "{error}");
+    }
+
+    #[test]
+    fn connecting_and_answering_have_a_clock_each() {
+        let nearly = |seconds| secs(seconds) - Duration::from_nanos(1);
+        let mut stage = Stage::new([
+            Play::status(200).connecting(nearly(5.0)).after(nearly(25.0)),
+            Play::status(200).connecting(secs(5.0)).after(secs(1.0)),
+            Play::error(ErrorKind::Connection, Phase::Tls, Fault::Target)
+                .connecting(secs(3.0))
+                .after(secs(3.0)),
+        ]);
+        stage.get().unwrap();
+        assert_eq!(stage.clock.elapsed(), secs(30.0) - Duration::from_nanos(2));
+        assert_eq!(stage.get().unwrap_err().kind(), ErrorKind::ConnectTimeout);
+        assert_eq!(stage.get().unwrap_err().kind(), ErrorKind::ConnectTimeout);
+        assert_eq!(stage.clock.elapsed(), secs(40.0) - Duration::from_nanos(2));
+    }
+
+    #[test]
+    fn draining_ends_when_it_is_to() {
+        let mut stage = Stage::new([Play::status(503).body("abc").body_after(secs(20.0))]);
+        let until = stage.clock.now() + secs(0.1);
+        stage.get().unwrap().drain(65_536, Some(until));
+        assert_eq!(stage.clock.elapsed(), secs(0.1));
     }
 
     #[test]

@@ -167,6 +167,13 @@ impl Socket {
         self.receive(&mut [0; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK)
     }
 
+    /// Whether there is something to read, or an end, before this time is over.
+    pub(super) fn is_readable_within(&self, time: Duration) -> bool {
+        let mut fds = [PollFd::new(&*self.stream, PollFlags::IN)];
+        // An interrupted wait counts as a silent one.
+        poll(&mut fds, timespec(Some(time)).as_ref()).is_ok_and(|ready| ready > 0)
+    }
+
     fn receive(&mut self, buf: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
         loop {
             match recv(&*self.stream, &mut *buf, flags) {

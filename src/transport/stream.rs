@@ -9,6 +9,7 @@ use rustls::ClientConnection;
 use std::fmt;
 use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// A byte stream that obeys a [`Wait`].
 pub(super) struct Stream {
@@ -121,6 +122,21 @@ impl Stream {
             }
             Layer::Tls(tls) => tls.is_quiet(),
         }
+    }
+
+    /// Whether it is so still after this time.
+    pub(super) fn stays_quiet(&mut self, time: Duration) -> bool {
+        // What TLS sends on its own account may end the waiting once.
+        for _ in 0..2 {
+            let woken = !time.is_zero() && self.socket().is_readable_within(time);
+            if !self.is_quiet() {
+                return false;
+            }
+            if !woken {
+                break;
+            }
+        }
+        true
     }
 
     /// Whether bytes of the peer can be read right now.

@@ -86,12 +86,17 @@ impl Gauge {
         let _ = self.0.brake.set(until);
     }
 
+    /// When reads of the body are to fail.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.0.brake.get().copied()
+    }
+
     /// How many bytes of the response were read so far.
     pub(super) fn received(&self) -> u64 {
         self.0.received.load(Ordering::Relaxed)
     }
 
-    fn count(&self, amount: usize) {
+    pub(super) fn count(&self, amount: usize) {
         // One thread reads; the others only look.
         self.0.received.store(self.received() + amount as u64, Ordering::Relaxed);
     }
@@ -271,9 +276,8 @@ impl Wire {
     /// Reads once; `most` is what the buffer may grow to.
     fn fill(&mut self, most: usize) -> io::Result<usize> {
         let mut limits = self.limits;
-        if let Some(until) = self.gauge.0.brake.get() {
-            let nearest = limits.deadline.map_or(*until, |deadline| deadline.min(*until));
-            limits.deadline = Some(nearest);
+        if let Some(until) = self.gauge.until() {
+            limits.deadline = Some(limits.deadline.map_or(until, |deadline| deadline.min(until)));
         }
         let wait = Wait::exchange(&*self.shared.clock, &limits);
         let Some(conn) = &mut self.conn else { return Ok(0) };

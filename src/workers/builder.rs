@@ -215,6 +215,16 @@ impl WorkerPoolBuilder {
         Ok(WorkerPool::new(core, workers, permits))
     }
 
+    /// The recipe of its sessions, as it was given.
+    pub(super) fn recipe(&self) -> &SessionBuilder {
+        &self.session
+    }
+
+    /// Its limits, as they were given.
+    pub(super) fn pace(&self) -> Pace {
+        Pace { per_host: self.per_host, rate: self.rate, host_rate: self.host_rate }
+    }
+
     /// What decides how a run goes, whether it is real or simulated.
     pub(super) fn checked(&self) -> Result<Checked, Error> {
         let workers = self.workers;
@@ -244,6 +254,13 @@ impl WorkerPoolBuilder {
             rule,
         })
     }
+}
+
+/// The limits of a pool as they were given.
+pub(super) struct Pace {
+    pub(super) per_host: Option<usize>,
+    pub(super) rate: Option<f64>,
+    pub(super) host_rate: Option<f64>,
 }
 
 /// The settings that a pool and its simulation have in common.

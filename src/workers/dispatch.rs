@@ -33,6 +33,10 @@ pub(crate) trait Task: Send + 'static {
 
     /// The host that the next attempt goes to.
     fn host(&self) -> Option<Arc<str>>;
+    /// When it ends, whatever it waits for; none before its first step.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
     /// One attempt.
     fn step(&mut self, context: &Self::Context, clock: &dyn Clock) -> Stepped<Self::Output>;
     /// Ends it from outside. Called after a panic too, and must not panic itself.
@@ -62,6 +66,8 @@ pub(crate) enum Outcome<O> {
 pub(crate) enum Failure {
     Stopped(StopReason),
     Cancelled,
+    /// Its deadline passed before a worker took it again.
+    Expired,
     /// With the words of the panic.
     Panicked(String),
     /// The worker could not make its context.
@@ -77,6 +83,10 @@ impl Failure {
         match self {
             Self::Stopped(reason) => {
                 Error::local(ErrorKind::Cancelled, format!("not finished, since {reason}"))
+            }
+            Self::Expired => {
+                let message = "the deadline passed before the next attempt could be made: it stood behind a limit, or for a worker";
+                Error::new(ErrorKind::Deadline, Phase::Prepare, Fault::Local, message)
             }
             Self::Cancelled => Error::local(ErrorKind::Cancelled, "given up by its owner"),
             Self::Panicked(words) => internal(format!("a panic ended this request: {words}")),
@@ -338,6 +348,7 @@ fn schedule<T: Task>(
                     job.fail(Failure::Stopped(shared.control.cause()));
                 }
                 Action::End(job, Ending::Cancelled) => job.fail(Failure::Cancelled),
+                Action::End(job, Ending::Expired) => job.fail(Failure::Expired),
             }
         }
         if quitting && scheduler.is_idle() {

@@ -20,6 +20,7 @@ enum How {
     Cut,
     Stopped(String),
     Cancelled,
+    Expired,
     Panicked(String),
     NoContext,
     Lost,
@@ -41,12 +42,13 @@ enum Next {
 struct Fake {
     name: u64,
     step: usize,
+    deadline: Option<Instant>,
     script: Box<dyn FnMut(View<'_>) -> Next + Send>,
 }
 
 impl Fake {
     fn new(name: u64, script: impl FnMut(View<'_>) -> Next + Send + 'static) -> Self {
-        Self { name, step: 0, script: Box::new(script) }
+        Self { name, step: 0, deadline: None, script: Box::new(script) }
     }
 
     fn done(name: u64) -> Self {
@@ -60,6 +62,10 @@ impl Task for Fake {
 
     fn host(&self) -> Option<Arc<str>> {
         Some(Arc::from("host"))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     fn step(&mut self, context: &usize, clock: &dyn Clock) -> Stepped<(u64, How)> {
@@ -79,6 +85,7 @@ impl Task for Fake {
         let how = match failure {
             Failure::Stopped(reason) => How::Stopped(reason.to_string()),
             Failure::Cancelled => How::Cancelled,
+            Failure::Expired => How::Expired,
             Failure::Panicked(words) => How::Panicked(words),
             Failure::NoContext(_) => How::NoContext,
             Failure::Lost => How::Lost,
@@ -295,6 +302,25 @@ fn held(name: u64, next: fn() -> Next) -> (Fake, Receiver<()>, Sender<()>) {
         next()
     };
     (Fake::new(name, script), begins, land)
+}
+
+#[test]
+fn a_deadline_ends_a_job_while_no_worker_is_free() {
+    let clock = Arc::new(SimClock::default());
+    let core = Setup { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Setup::new(1) }.start();
+    let (input, output) = lane(&core.shared, 10);
+    let deadline = Some(clock.now() + secs(15.0));
+    feed(&input, Fake { deadline, ..Fake::new(0, |_| Next::Wait(secs(10.0))) });
+    let (task, begins, land) = held(1, || Next::Done);
+    feed(&input, task);
+    drop(input);
+    // There is one worker, so the other waits by now.
+    begins.recv().expect("it flies");
+    clock.advance(secs(15.0));
+    core.shared.tell(Event::Tick);
+    assert_eq!(next(&output), Some((0, How::Expired)));
+    land.send(()).expect("it listens");
+    assert_eq!(drain(&output), BTreeMap::from([(1, How::Done)]));
 }
 
 #[test]

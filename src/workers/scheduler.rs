@@ -10,6 +10,8 @@
 //!   promise, and their number is bounded by their budgets, so fresh jobs are not starved.
 //! - Hosts take turns; one that is at its limit blocks nobody ([`Ready`]).
 //! - A wait is an entry in the heap. So is a limit that is hit.
+//! - A job that was stepped before and has a deadline ends with it, wherever it stands: behind the
+//!   limit of its host or for a worker too.
 //! - After a stop no job is stepped: what flies ends with its attempt, everything else now.
 //! - Each job that is fed comes out of [`Action::End`], or is reported by
 //!   [`done`](Scheduler::done), exactly once.
@@ -48,6 +50,8 @@ pub(crate) enum Ending {
     Stopped,
     /// Its owner gave it up.
     Cancelled,
+    /// Its deadline passed while it stood behind a limit, or for a worker.
+    Expired,
 }
 
 /// What sleeps in the heap.
@@ -55,6 +59,8 @@ pub(crate) enum Ending {
 pub(crate) enum Sleeper {
     /// A job in its wait.
     Job(JobId),
+    /// A job that is not with a worker, until its deadline.
+    Deadline(JobId),
     /// A host whose next slot is not free yet.
     Host(Option<Arc<str>>),
     /// The memory of a host that has nothing to do.
@@ -83,6 +89,9 @@ pub(crate) struct Scheduler<J> {
 struct Entry<J> {
     lane: LaneId,
     host: Option<Arc<str>>,
+    /// Runs while the job is not with a worker. The flight itself holds the deadline in its steps
+    /// and begins no wait beyond it, but it does not know when its next step will be.
+    deadline: Option<Timer>,
     place: Place<J>,
 }
 
@@ -128,7 +137,7 @@ impl<J> Scheduler<J> {
             return;
         }
         self.ready.push(&host, id, Class::Fresh);
-        self.jobs.insert(id, Entry { lane, host, place: Place::Ready(job) });
+        self.jobs.insert(id, Entry { lane, host, deadline: None, place: Place::Ready(job) });
     }
 
     /// The job has finished in its step.
@@ -151,7 +160,8 @@ impl<J> Scheduler<J> {
         let timer = self.heap.set(wish.until, Sleeper::Job(id));
         self.waiting.add(wish.reason, 1);
         let place = Place::Waiting(job, timer, wish.reason);
-        self.jobs.insert(id, Entry { lane, host: wish.host, place });
+        let deadline = wish.deadline.map(|at| self.heap.set(at, Sleeper::Deadline(id)));
+        self.jobs.insert(id, Entry { lane, host: wish.host, deadline, place });
     }
 
     /// The worker gives the job back without a step, since the pool is being stopped.
@@ -174,7 +184,7 @@ impl<J> Scheduler<J> {
         if let Place::Ready(_) = entry.place {
             self.ready.remove(&entry.host, id, now, &mut self.heap);
         }
-        self.end(entry.place, Ending::Cancelled);
+        self.end(entry, Ending::Cancelled);
     }
 
     /// Nobody takes the results of this lane any more: each of its jobs is given up.
@@ -191,10 +201,10 @@ impl<J> Scheduler<J> {
     /// The next thing to do at `now`; `None` until something is told or
     /// [`next_wake`](Self::next_wake) has come.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Action<J>> {
+        self.fire(now);
         if let Some((job, ending)) = self.ended.pop_front() {
             return Some(Action::End(job, ending));
         }
-        self.fire(now);
         while self.flying < self.capacity && self.gate.is_none() {
             let class = self.ready.front(now, &mut self.heap)?;
             let run = match self.rate.as_mut().map(|rate| rate.take(now)).transpose() {
@@ -206,6 +216,9 @@ impl<J> Scheduler<J> {
             };
             let (id, host) = self.ready.take(class, now)?;
             let Some(entry) = self.jobs.get_mut(&id) else { continue };
+            if let Some(timer) = entry.deadline.take() {
+                self.heap.cancel(timer);
+            }
             self.flying += 1;
             let flying = Place::Flying { given_up: false, slots: TakenSlots { run, host } };
             let place = std::mem::replace(&mut entry.place, flying);
@@ -244,8 +257,17 @@ impl<J> Scheduler<J> {
                 Sleeper::Host(host) => self.ready.wake(&host, now, &mut self.heap),
                 Sleeper::Memory(host) => self.ready.forget(&host, now, &mut self.heap),
                 Sleeper::Job(id) => self.wake_job(id),
+                Sleeper::Deadline(id) => self.expire(id, now),
             }
         }
+    }
+
+    fn expire(&mut self, id: JobId, now: Instant) {
+        let Some(entry) = self.jobs.remove(&id) else { return };
+        if let Place::Ready(_) = entry.place {
+            self.ready.remove(&entry.host, id, now, &mut self.heap);
+        }
+        self.end(entry, Ending::Expired);
     }
 
     fn wake_job(&mut self, id: JobId) {
@@ -260,7 +282,7 @@ impl<J> Scheduler<J> {
 
     /// Takes a job from its worker: its lane, and whether it was given up meanwhile.
     fn land(&mut self, id: JobId, attempted: bool, now: Instant) -> Option<(LaneId, bool)> {
-        let Entry { lane, host, place } = self.jobs.remove(&id)?;
+        let Entry { lane, host, place, .. } = self.jobs.remove(&id)?;
         let Place::Flying { given_up, slots } = place else {
             debug_assert!(false, "{id:?} lands, but never flew");
             return None;
@@ -277,8 +299,11 @@ impl<J> Scheduler<J> {
         Some((lane, given_up))
     }
 
-    fn end(&mut self, place: Place<J>, ending: Ending) {
-        match place {
+    fn end(&mut self, entry: Entry<J>, ending: Ending) {
+        if let Some(timer) = entry.deadline {
+            self.heap.cancel(timer);
+        }
+        match entry.place {
             Place::Ready(job) => self.ended.push_back((job, ending)),
             Place::Waiting(job, timer, reason) => {
                 self.heap.cancel(timer);
@@ -310,7 +335,7 @@ impl<J> Scheduler<J> {
         let jobs = &self.jobs;
         self.ready.retain(|id| jobs.contains_key(&id), now, &mut self.heap);
         for entry in left {
-            self.end(entry.place, ending);
+            self.end(entry, ending);
         }
     }
 }
@@ -326,6 +351,8 @@ pub(crate) struct Wish {
     pub(crate) host: Option<Arc<str>>,
     /// Whether the step made an attempt; if not, it used no slot of a rate.
     pub(crate) attempted: bool,
+    /// When it ends, if no worker has taken it by then.
+    pub(crate) deadline: Option<Instant>,
 }
 
 #[cfg(test)]

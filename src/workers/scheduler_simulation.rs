@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 enum State {
     Fresh,
     Flying { began: Instant, lands: Instant },
-    Waiting { until: Instant },
+    Waiting { until: Instant, deadline: Option<Instant> },
 }
 
 #[derive(Debug, Clone)]
@@ -41,6 +41,7 @@ struct World {
     ended: BTreeSet<u64>,
     untaken: usize,
     stopped: bool,
+    expired: usize,
     attempts: Vec<(Instant, String)>,
     most_held: usize,
 }
@@ -75,6 +76,7 @@ impl World {
             ended: BTreeSet::new(),
             untaken: 0,
             stopped: false,
+            expired: 0,
             attempts: Vec::new(),
             most_held: 0,
             rng,
@@ -151,6 +153,13 @@ impl World {
                     match ending {
                         Ending::Stopped => assert!(self.stopped, "seed {}", self.seed),
                         Ending::Cancelled => assert!(job.given_up, "seed {}", self.seed),
+                        Ending::Expired => {
+                            let State::Waiting { deadline: Some(deadline), .. } = job.state else {
+                                panic!("seed {}: {id} has no deadline", self.seed);
+                            };
+                            assert!(deadline <= self.now, "seed {}", self.seed);
+                            self.expired += 1;
+                        }
                     }
                     self.end(id);
                 }
@@ -171,7 +180,11 @@ impl World {
                 self.host_rate.is_some() || !self.has_ready_due(),
                 "seed {seed}: fresh {id} before a due one"
             ),
-            State::Waiting { until } => assert!(until <= self.now, "seed {seed}: {id} early"),
+            State::Waiting { until, deadline } => {
+                assert!(until <= self.now, "seed {seed}: {id} early");
+                let late = deadline.is_some_and(|deadline| deadline <= self.now);
+                assert!(!late, "seed {seed}: {id} after its deadline");
+            }
             State::Flying { .. } => panic!("seed {seed}: {id} stepped while it flies"),
         }
         assert!(self.flying().count() < self.capacity, "seed {seed}");
@@ -221,11 +234,13 @@ impl World {
                     };
                     let until = self.now + ms(self.rng.below(300) as u64);
                     let reason = WaitReason::Backoff;
-                    let wish = Wish { until, reason, host: host(&next), attempted };
+                    let deadline =
+                        (self.rng.below(4) == 0).then(|| until + ms(1 + self.rng.below(30) as u64));
+                    let wish = Wish { until, reason, host: host(&next), attempted, deadline };
                     self.scheduler.wait(JobId(id), id, wish, self.now);
                     let job = self.jobs.get_mut(&id).expect("fed");
                     job.host = next;
-                    job.state = State::Waiting { until };
+                    job.state = State::Waiting { until, deadline };
                 }
             }
         }
@@ -303,7 +318,7 @@ impl World {
 
     fn has_ready_due(&self) -> bool {
         self.jobs.values().any(|job| {
-            matches!(job.state, State::Waiting { until } if until <= self.now)
+            matches!(job.state, State::Waiting { until, .. } if until <= self.now)
                 && !job.given_up
                 && self.is_open(job)
         })
@@ -317,13 +332,19 @@ impl World {
 
 #[test]
 fn every_promise_holds_over_many_seeds() {
-    let (mut stopped, mut ran_through) = (0, 0);
+    let (mut stopped, mut ran_through, mut expired) = (0, 0, 0);
     for seed in 0..400 {
         let world = World::new(seed).run();
-        if world.stopped { stopped += 1 } else { ran_through += 1 }
+        if world.stopped {
+            stopped += 1;
+        } else {
+            ran_through += 1;
+        }
+        expired += world.expired;
     }
     // The dice leave enough of both.
     assert!(stopped > 25 && ran_through > 100, "{stopped} {ran_through}");
+    assert!(expired > 100, "{expired}");
 }
 
 #[test]

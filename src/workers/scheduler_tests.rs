@@ -39,7 +39,8 @@ fn feed(scheduler: &mut Scheduler<u64>, jobs: impl IntoIterator<Item = (u64, &'s
 }
 
 fn wish(until: Instant, name: &str) -> Wish {
-    Wish { until, reason: WaitReason::Backoff, host: host(name), attempted: true }
+    let host = host(name);
+    Wish { until, reason: WaitReason::Backoff, host, attempted: true, deadline: None }
 }
 
 /// All that is to be done now: the jobs to step, and those that end.
@@ -281,6 +282,36 @@ fn a_cancelled_job_ends_where_it_is() {
     // The one that flew begins no further wait.
     scheduler.wait(JobId(0), 0, wish(now + ms(1), "a"), now);
     assert_eq!(polled(&mut scheduler, now), (vec![], vec![(0, Ending::Cancelled)]));
+    assert!(scheduler.is_idle());
+    assert_eq!(scheduler.hosts(), 0);
+}
+
+#[test]
+fn a_deadline_ends_a_job_that_nobody_takes_and_no_other() {
+    let now = start();
+    let until = |seconds: f64, deadline: f64| Wish {
+        deadline: Some(now + secs(deadline)),
+        ..wish(now + secs(seconds), "a")
+    };
+    let mut scheduler = per_host(4, 1);
+    feed(&mut scheduler, [(0, "a")]);
+    assert_eq!(steps(&mut scheduler, now), [0]);
+    scheduler.wait(JobId(0), 0, until(1.0, 5.0), now);
+    feed(&mut scheduler, [(1, "a")]);
+    assert_eq!(steps(&mut scheduler, now), [1]);
+    // Due, and behind the limit of its host.
+    assert_eq!(steps(&mut scheduler, now + secs(1.0)), NONE);
+    assert_eq!(scheduler.next_wake(), Some(now + secs(5.0)));
+    assert_eq!(polled(&mut scheduler, now + ms(4999)), (vec![], vec![]));
+    let over = now + secs(5.0);
+    assert_eq!(polled(&mut scheduler, over), (vec![], vec![(0, Ending::Expired)]));
+    assert_eq!((scheduler.gauges(), scheduler.next_wake()), (Gauges::default(), None));
+    // What flies is not touched, what was taken in time neither.
+    scheduler.wait(JobId(1), 1, until(6.0, 9.0), over);
+    assert_eq!(steps(&mut scheduler, now + secs(6.0)), [1]);
+    assert_eq!(scheduler.next_wake(), None);
+    assert_eq!(polled(&mut scheduler, now + secs(99.0)), (vec![], vec![]));
+    scheduler.done(JobId(1), true, now + secs(99.0));
     assert!(scheduler.is_idle());
     assert_eq!(scheduler.hosts(), 0);
 }

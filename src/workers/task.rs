@@ -131,6 +131,10 @@ impl Task for FlightTask {
         }
     }
 
+    fn deadline(&self) -> Option<Instant> {
+        self.flight.deadline()
+    }
+
     fn step(&mut self, session: &Session, clock: &dyn Clock) -> Stepped<Finished> {
         let before = clock.now();
         let step = self.flight.step(session);

@@ -62,7 +62,8 @@ fn step<T: Task>(
                 }
                 Outcome::Failed(output) => job.finish(output),
                 Outcome::Wait { until, reason } => {
-                    let wish = Wish { until, reason, host: job.task.host(), attempted };
+                    let (host, deadline) = (job.task.host(), job.task.deadline());
+                    let wish = Wish { until, reason, host, attempted, deadline };
                     return Event::Wait { job, wish };
                 }
             }

@@ -2,11 +2,15 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 use super::job::{Job, records};
 
 /// Runs the demo and holds its file against its list, its table and its promise.
 fn demo(urls: usize, seed: u32) {
+    // One at a time: several would starve each other, and a page that comes late is retried.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let job = Job::new([""; 0]);
     let (count, number) = (urls.to_string(), seed.to_string());
     let mut command = job.command(&["demo", "--urls", &count, "--seed", &number]);
@@ -70,10 +74,7 @@ fn in_full() {
 
 #[test]
 fn other_seeds() {
-    // Most of each is waiting for silent servers.
-    std::thread::scope(|scope| {
-        for seed in 2..=5 {
-            scope.spawn(move || demo(200, seed));
-        }
-    });
+    for seed in 2..=4 {
+        demo(200, seed);
+    }
 }

@@ -15,6 +15,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod check;
 mod credentials;
 mod demo;
 mod input;

@@ -1,16 +1,97 @@
-//! What `docs/requests-compat.md` says of the differences and of these figures.
+//! `docs/requests-compat.md` is held to the source, to the tests and to the figures of the run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use crate::verdict::Tally;
 
 const DOCUMENT: &str = include_str!("../../docs/requests-compat.md");
 
-/// The names of the differences that have a row.
-pub(crate) fn documented() -> Vec<String> {
-    DOCUMENT
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
-        .map(|(name, _)| name.to_owned())
+/// The public names of requests 2.34.2 and urllib3 2.8.0, by the heading that has to list them.
+const NAMES: &[(&str, &str)] = &[
+    (
+        "Session",
+        "adapters auth cert close cookies delete get get_adapter get_redirect_target head headers \
+         hooks max_redirects merge_environment_settings mount options params patch post \
+         prepare_request proxies put rebuild_auth rebuild_method rebuild_proxies request \
+         resolve_redirects send should_strip_auth stream trust_env verify",
+    ),
+    (
+        "Request",
+        "auth cookies data deregister_hook files headers hooks json method params prepare \
+         register_hook url",
+    ),
+    (
+        "PreparedRequest",
+        "body copy deregister_hook headers hooks method path_url prepare prepare_auth prepare_body \
+         prepare_content_length prepare_cookies prepare_headers prepare_hooks prepare_method \
+         prepare_url register_hook url",
+    ),
+    (
+        "Response",
+        "apparent_encoding close content cookies elapsed encoding headers history \
+         is_permanent_redirect is_redirect iter_content iter_lines json links next ok \
+         raise_for_status raw reason request status_code text url",
+    ),
+    (
+        "Exceptions",
+        "BaseHTTPError ChunkedEncodingError CompatJSONDecodeError ConnectTimeout ConnectionError \
+         ContentDecodingError FileModeWarning HTTPError InvalidHeader InvalidJSONError \
+         InvalidProxyURL InvalidSchema InvalidURL JSONDecodeError MissingSchema ProxyError \
+         ReadTimeout RequestException RequestsDependencyWarning RequestsWarning RetryError SSLError \
+         StreamConsumedError Timeout TooManyRedirects URLRequired UnrewindableBodyError",
+    ),
+    (
+        "Retry",
+        "DEFAULT DEFAULT_ALLOWED_METHODS DEFAULT_BACKOFF_MAX DEFAULT_REMOVE_HEADERS_ON_REDIRECT \
+         DEFAULT_RETRY_AFTER_MAX RETRY_AFTER_STATUS_CODES allowed_methods backoff_factor \
+         backoff_jitter backoff_max connect from_int get_backoff_time get_retry_after history \
+         increment is_exhausted is_retry new other parse_retry_after raise_on_redirect \
+         raise_on_status read redirect remove_headers_on_redirect respect_retry_after_header \
+         retry_after_max sleep sleep_for_retry status status_forcelist total",
+    ),
+    (
+        "Timeout",
+        "DEFAULT_TIMEOUT clone connect_timeout from_float get_connect_duration read_timeout \
+         resolve_default_timeout start_connect total",
+    ),
+];
+
+/// What stands under a heading, up to the next of its level or above.
+fn section(heading: &str) -> &'static str {
+    let level = heading.split(' ').next().unwrap();
+    let start = format!("\n{heading}\n");
+    let (_, rest) = DOCUMENT.split_once(&start).unwrap_or_else(|| panic!("no {heading}"));
+    let ends = (2..=level.len()).map(|level| format!("\n{} ", "#".repeat(level)));
+    let end = ends.filter_map(|end| rest.find(&end)).min().unwrap_or(rest.len());
+    &rest[..end]
+}
+
+/// The cells of the rows of all tables of a section, the heads left out.
+fn rows(section: &str) -> Vec<Vec<&str>> {
+    let lines: Vec<&str> = section.lines().collect();
+    let is_row = |index: &usize| {
+        let is_rule = |line: &&str| line.starts_with("|---");
+        lines[*index].starts_with('|')
+            && !is_rule(&lines[*index])
+            && !lines.get(index + 1).is_some_and(is_rule)
+    };
+    let cells = |index: usize| lines[index].trim_matches('|').split('|').map(str::trim).collect();
+    (0..lines.len()).filter(is_row).map(cells).collect()
+}
+
+/// The names of the differences, each with its test.
+fn differences() -> Vec<(&'static str, &'static str)> {
+    let name = |cell: &'static str| cell.trim_matches('`');
+    rows(section("## The differences"))
+        .iter()
+        .map(|row| (name(row[0]), name(row.last().unwrap())))
         .collect()
+}
+
+pub(crate) fn documented() -> BTreeSet<&'static str> {
+    differences().iter().map(|(name, _)| *name).collect()
 }
 
 pub(crate) fn shows_the_figures(tallies: &[Tally]) {
@@ -19,12 +100,69 @@ pub(crate) fn shows_the_figures(tallies: &[Tally]) {
         .map(|tally| {
             let (asked, passed) = (tally.asked(), tally.passed());
             let (aside, share) = (tally.set_aside(), tally.share());
-            let reasons = tally.reasons();
-            format!(
-                "| {} | {asked} | {passed} | {aside} | {share} % | {reasons} |\n",
-                tally.title()
-            )
+            let (title, reasons) = (tally.title(), tally.reasons());
+            format!("| {title} | {asked} | {passed} | {aside} | {share} % | {reasons} |\n")
         })
         .collect();
     assert!(DOCUMENT.contains(&rows), "docs/requests-compat.md should hold\n{rows}");
+}
+
+/// The Rust files below a folder of the package.
+fn sources(folder: &str) -> Vec<String> {
+    fn collect(folder: &Path, into: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, into);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                into.push(fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut into = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut into);
+    into
+}
+
+fn all_sources() -> Vec<String> {
+    [sources("src"), sources("tests")].concat()
+}
+
+#[test]
+fn every_difference_of_the_source_stands_in_the_document_and_the_other_way_round() {
+    // Put together here, so that this line is not found.
+    let marker = format!("{}(", "DIFFERENCE");
+    let sources = all_sources();
+    let named: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|text| text.split(&marker).skip(1))
+        .map(|rest| rest.split(')').next().unwrap())
+        .collect();
+    assert_eq!(named, documented());
+    assert_eq!(differences().len(), named.len(), "a name stands twice");
+}
+
+#[test]
+fn every_difference_has_a_test() {
+    let sources = all_sources();
+    for (name, test) in differences() {
+        let function = format!("fn {}()", test.rsplit("::").next().unwrap());
+        assert!(sources.iter().any(|text| text.contains(&function)), "{name}: no {function}");
+        if test.starts_with("differences::") {
+            assert_eq!(function, format!("fn {}()", name.replace('-', "_")));
+        }
+    }
+}
+
+#[test]
+fn every_public_name_has_its_row() {
+    for (heading, names) in NAMES {
+        let section = section(&format!("### {heading}"));
+        let rows = rows(section);
+        let listed: BTreeSet<&str> =
+            rows.iter().flat_map(|row| row[0].split('`').skip(1).step_by(2)).collect();
+        let wanted: BTreeSet<&str> = names.split_whitespace().collect();
+        assert_eq!(listed, wanted, "{heading}");
+        assert!(rows.iter().all(|row| row.len() == 2 && !row[1].is_empty()), "{heading}");
+    }
 }

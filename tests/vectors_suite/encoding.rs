@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::verdict::{Vector, Verdict, text};
 
-fn response(content_type: Option<&str>, body: Vec<u8>) -> Response {
+pub(crate) fn response(content_type: Option<&str>, body: Vec<u8>) -> Response {
     let mut headers = HeaderMap::new();
     if let Some(value) = content_type {
         let name = HeaderName::from_static("content-type");

@@ -16,6 +16,7 @@
 )]
 
 mod cookies;
+mod differences;
 mod document;
 mod encoding;
 mod message;
@@ -146,7 +147,7 @@ fn a_name_that_sets_aside_stands_in_the_document() {
     let known = document::documented();
     for tally in judge_all(&built_in()).0 {
         for name in tally.names() {
-            assert!(known.contains(&name.to_owned()), "{name} of {}", tally.title());
+            assert!(known.contains(name), "{name} of {}", tally.title());
         }
     }
 }

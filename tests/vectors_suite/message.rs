@@ -181,7 +181,8 @@ fn is_usable(host: &str) -> bool {
     let is_label = |label: &str| (1..=63).contains(&label.len());
     let mut labels = name.trim_end_matches('.').split('.');
     // A host whose last label is a number is an address, or nothing.
-    let last_is_number = labels.clone().last().is_some_and(|label| label.parse::<u64>().is_ok());
+    let last_is_number =
+        labels.clone().next_back().is_some_and(|label| label.parse::<u64>().is_ok());
     (!last_is_number || name.parse::<std::net::Ipv4Addr>().is_ok())
         && labels.all(is_label)
         && !name.contains(|c: char| " %\\<>^|`{}\"\x7f".contains(c) || c.is_control())

@@ -135,6 +135,7 @@ fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held:
         pass_retry: None,
         most_held,
         total: None,
+        sampling: None,
         on_progress: None,
         on_record: None,
     }
@@ -267,6 +268,7 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
         pass_retry: None,
         most_held: MOST_HELD,
         total: None,
+        sampling: None,
         on_progress: None,
         on_record: None,
     }
@@ -295,6 +297,7 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
         pass_retry: None,
         most_held: MOST_HELD,
         total: Some(10),
+        sampling: None,
         on_progress: Some(Box::new(move |progress| seen.lock().unwrap().push(*progress))),
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_millis(30)))),
     }
@@ -316,6 +319,7 @@ fn bodies_are_named_in_their_records() {
         pass_retry: None,
         most_held: MOST_HELD,
         total: None,
+        sampling: None,
         on_progress: None,
         on_record: None,
     }
@@ -324,4 +328,63 @@ fn bodies_are_named_in_their_records() {
     assert_eq!((files[0].is_some(), &files[0], files[2].as_ref()), (true, &files[1], None));
     let kept = std::fs::read(folder.path().join(files[0].as_ref().unwrap())).unwrap();
     assert_eq!(kept, b"body");
+}
+
+/// A run over ten URLs with a sample after every three; `echo` answers the samples.
+fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let own = Some(own.parse().unwrap());
+    let recipe = crate::Session::builder();
+    let ended = Run {
+        jobs: &jobs,
+        clock: Arc::new(SimClock::default()),
+        sink: Sink::stream("page", page.clone()),
+        bodies: None,
+        passes: 2,
+        pass_retry: None,
+        most_held: MOST_HELD,
+        total: None,
+        sampling: Some(Sampling::new("http://e/echo".to_owned(), 3, own, recipe)),
+        on_progress: None,
+        on_record: None,
+    }
+    .run(Source::urls((0..10).map(|n| format!("http://h/{n}"))).items(Done::default()));
+    (jobs, page, ended)
+}
+
+fn echo(address: &'static str) -> Result<Response, Error> {
+    let mut parts = response(200, Vec::new()).into_parts();
+    parts.body = crate::message::ResponseBody::Bytes(address.into());
+    Ok(Response::from_parts(parts))
+}
+
+#[test]
+fn samples_of_the_exits_are_counted_and_in_no_record() {
+    let play: Play = |url, asked| match (url, asked) {
+        ("http://e/echo", 1) => echo("192.0.2.1"),
+        ("http://e/echo", 2) => Err(Error::local(ErrorKind::Internal, "x")),
+        ("http://e/echo", _) => echo("192.0.2.2"),
+        _ => Ok(response(200, vec![attempt(url)])),
+    };
+    let (jobs, page, ended) = sampled(play, "203.0.113.1");
+    assert_eq!((page.records().len(), ended.tally.urls(), jobs.fed.get()), (10, 10, 13));
+    assert_eq!((ended.unfinished, ended.stopped.is_none()), (0, true));
+    let exits = ended.exits.unwrap();
+    assert_eq!((exits.samples, exits.failed, exits.distinct), (2, 1, 2));
+    assert!(page.records().iter().all(|record| !record.url.contains("echo")));
+}
+
+#[test]
+fn a_sample_that_shows_the_own_address_cuts_the_run() {
+    let play: Play = |url, asked| match (url, asked) {
+        ("http://e/echo", 1) => echo("192.0.2.1"),
+        ("http://e/echo", _) => echo("203.0.113.1"),
+        _ => Ok(response(200, vec![attempt(url)])),
+    };
+    let (jobs, page, ended) = sampled(play, "203.0.113.1");
+    assert_eq!((page.records().len(), jobs.fed.get()), (6, 8));
+    assert!(jobs.aborted.get());
+    let Some(Stopped::Failure { kind, message }) = ended.stopped else { panic!() };
+    assert_eq!(kind, ErrorKind::ExitLeak);
+    assert!(message.contains("own address 203.0.113.1 through http://***@p:1"), "{message}");
 }

@@ -5,12 +5,20 @@
 //! and can tell "left out" from "given with the default's value". Numbers may be typed with a minus,
 //! so that `--read-timeout -1` is told that -1 is no timeout rather than that there is no flag `-1`.
 
-use crate::values::{self, HeaderArg, Limit, Rate};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use longhaul::policy::{Budget, Methods, Statuses};
+use crate::values::{self, HeaderArg};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
-use std::time::Duration;
+
+mod check;
+mod plan;
+mod proxies;
+mod shared;
+
+pub(crate) use check::CheckArgs;
+pub(crate) use plan::PlanArgs;
+pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
+pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, TimeoutArgs};
 
 /// Fetches a list of URLs through proxies, holds out for as long as it takes, and writes one
 /// record per URL.
@@ -32,6 +40,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Fetch a list of URLs and write one record per URL, as JSON Lines.
     Run(Box<RunArgs>),
+    /// Tell how long one URL and a whole run can take under a policy, without sending anything.
+    Plan(Box<PlanArgs>),
+    /// Find out what proxies really are: protocol, credentials, exits, latency, added fields.
+    Check(Box<CheckArgs>),
     /// Run the whole machine against servers that misbehave on purpose, all on this computer.
     Demo(DemoArgs),
 }
@@ -70,112 +82,22 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::passes, help_heading = "Input and results")]
     pub(crate) passes: Option<NonZeroU32>,
 
-    /// Worker threads, each with its own session. Default: 8, where a careful walk up begins.
-    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = values::workers, help_heading = "Pace")]
-    pub(crate) workers: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
 
-    /// Requests per time over all workers, evenly spaced, such as 5/s or 300/min. Default: no
-    /// limit.
-    #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Pace")]
-    pub(crate) rate: Option<Rate>,
+    #[command(flatten)]
+    pub(crate) proxy_list: ProxyListArgs,
 
-    /// Requests in flight to one host at most. Default: no limit but the workers.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count, help_heading = "Pace")]
-    pub(crate) per_host: Option<NonZeroUsize>,
-
-    /// A proxy, such as http://user:pass@host:port, socks5h://host:port or host:port:user:pass;
-    /// may be given several times. Default: those of the environment, else none.
-    #[arg(short = 'x', long = "proxy", value_name = "PROXY", help_heading = "Proxies")]
-    pub(crate) proxies: Vec<String>,
-
-    /// A list of proxies, one a line. Default: none.
-    #[arg(long = "proxies", value_name = "FILE", help_heading = "Proxies")]
-    pub(crate) proxy_file: Option<PathBuf>,
-
-    /// When another proxy is taken. Default: request. A retry always takes another one.
-    #[arg(long, value_name = "WHEN", help_heading = "Proxies")]
-    pub(crate) rotate: Option<Rotate>,
-
-    /// A URL that answers with the address it sees: the run starts only if no proxy shows the own
-    /// one. Default: no check.
-    #[arg(long, value_name = "URL", help_heading = "Proxies")]
-    pub(crate) exit_check: Option<String>,
+    #[command(flatten)]
+    pub(crate) proxy_use: ProxyUseArgs,
 
     /// Ignore the environment: proxies, NO_PROXY, .netrc, CA bundles. Default: heed it, as
     /// requests does.
     #[arg(long, help_heading = "Proxies")]
     pub(crate) no_env: bool,
 
-    /// Budget for DNS, TCP, proxy handshake and TLS together, or none. Default: 5 (longhaul;
-    /// requests has no limit).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
-    pub(crate) connect_timeout: Option<Limit>,
-
-    /// Longest silence between two bytes, or none. Default: 25 (longhaul; requests has no limit).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
-    pub(crate) read_timeout: Option<Limit>,
-
-    /// Wall clock for one URL with all its attempts and waits, or none. Default: the worst case of
-    /// the policy, which the plan prints.
-    #[arg(long, value_name = "S|none", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Timeouts")]
-    pub(crate) deadline: Option<Limit>,
-
-    /// Retries of all kinds, or none (no limit of its own), or off. Default: 4 (long-run policy;
-    /// urllib3: 10).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) total: Option<Budget>,
-
-    /// Retries after failures before the request was sent, or none, or off. Default: 3 (long-run
-    /// policy).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) connect: Option<Budget>,
-
-    /// Retries after failures while sending or reading, or none, or off. Default: 2 (long-run
-    /// policy).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) read: Option<Budget>,
-
-    /// Retries after a status of --forcelist or a Retry-After, or none, or off. Default: 3
-    /// (long-run policy).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) status: Option<Budget>,
-
-    /// Redirects followed, or none, or off. Default: none, so total alone limits them (urllib3).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) redirect: Option<Budget>,
-
-    /// Retries after any other failure, or none, or off. Default: none, so total alone limits them
-    /// (urllib3).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Retries")]
-    pub(crate) other: Option<Budget>,
-
-    /// Statuses that are retried, such as 429,500-504, or none. Default:
-    /// 408,425,429,500,502,503,504 (long-run policy; urllib3: none).
-    #[arg(long, value_name = "LIST", help_heading = "Retries")]
-    pub(crate) forcelist: Option<Statuses>,
-
-    /// Methods that are retried once the request may have arrived, such as GET,HEAD, or any, or
-    /// none. Default: GET,HEAD,OPTIONS (long-run policy; urllib3 adds DELETE, PUT, TRACE).
-    #[arg(long, value_name = "LIST", help_heading = "Retries")]
-    pub(crate) methods: Option<Methods>,
-
-    /// Wait before the first retry; it doubles with each further one. Default: 0.6 (long-run
-    /// policy; urllib3: 0).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
-    pub(crate) backoff_factor: Option<Duration>,
-
-    /// Ceiling of a single backoff. Default: 120 (urllib3).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
-    pub(crate) backoff_max: Option<Duration>,
-
-    /// How backoffs are spread. Default: none, the exact series.
-    #[arg(long, value_name = "KIND", help_heading = "Retries")]
-    pub(crate) jitter: Option<Jitter>,
-
-    /// Longest Retry-After that is part of the promised worst case. Default: 60 (long-run policy;
-    /// urllib3: 21600).
-    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Retries")]
-    pub(crate) retry_after_max: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
 
     /// A field of every request, 'Name: value'; 'Name:' removes one; may be given several times.
     /// Default: the four fields that requests sends.
@@ -188,9 +110,8 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) headers: Vec<HeaderArg>,
 
-    /// Ceiling of a decoded body such as 512K or 10M, beyond which the URL fails. Default: none.
-    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Requests")]
-    pub(crate) max_body: Option<u64>,
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
 
     /// Check certificates against this PEM file instead of the built-in roots. Default: Mozilla's
     /// roots.
@@ -200,6 +121,10 @@ pub(crate) struct RunArgs {
     /// Do not check certificates at all. Default: check.
     #[arg(long, help_heading = "Requests")]
     pub(crate) insecure: bool,
+
+    /// Print the plan with all that `longhaul plan` tells about it, and send nothing. Default: off.
+    #[arg(long, help_heading = "Messages")]
+    pub(crate) plan_only: bool,
 
     #[command(flatten)]
     pub(crate) voice: VoiceArgs,
@@ -239,7 +164,7 @@ pub(crate) struct DemoArgs {
     #[arg(
         long,
         value_name = "N", allow_negative_numbers = true,
-        value_parser = values::count,
+        value_parser = values::count::<NonZeroUsize>,
         default_value = "1200",
         hide_default_value = true
     )]
@@ -264,37 +189,13 @@ pub(crate) struct DemoArgs {
     pub(crate) voice: VoiceArgs,
 }
 
-/// `--rotate`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Rotate {
-    /// For every request, round robin.
-    Request,
-    /// Only on a retry.
-    Retry,
-    /// One proxy per host, until it fails.
-    Host,
-    /// At random.
-    Random,
-}
-
-/// `--jitter`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Jitter {
-    /// The exact series.
-    None,
-    /// Anything from zero to the series' value.
-    Full,
-    /// Half of the series' value, and up to the other half on top.
-    Equal,
-    /// Between the factor and three times the wait before.
-    Decorrelated,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::usage::UsageError;
+    use crate::values::Limit;
     use clap::CommandFactory;
+    use longhaul::policy::Budget;
 
     /// The line that is printed for these arguments; `None` where they are fine.
     fn line(arguments: &[&str]) -> Option<String> {
@@ -322,7 +223,8 @@ mod tests {
     #[test]
     fn everything_at_once() {
         let command = "longhaul run -i urls.txt -o out.jsonl -w 24 -x a:1 -x b:2 --proxies p.txt \
-            --rotate host --connect-timeout 5 --read-timeout 25s --deadline none --total 4 \
+            --rotate host --session-per url --no-fresh-exit --always-connect \
+            --proxy-header K:v --parallel-per-proxy 4 --exit-sample 100 --connect-timeout 5 --read-timeout 25s --deadline none --total 4 \
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
             --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
@@ -330,13 +232,14 @@ mod tests {
             --retry-failed --json-progress -vv";
         let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
         let Command::Run(run) = cli.command else { panic!("{command}") };
-        assert_eq!(run.proxies, ["a:1", "b:2"]);
-        assert_eq!(run.deadline, Some(Limit(None)));
-        assert_eq!(run.connect, Some(Budget::Unlimited));
-        assert_eq!(run.read, Some(Budget::Off));
-        assert_eq!(run.rotate, Some(Rotate::Host));
-        assert_eq!(run.jitter, Some(Jitter::Decorrelated));
-        assert_eq!(run.max_body, Some(10 << 20));
+        assert_eq!(run.proxy_list.proxies, ["a:1", "b:2"]);
+        let PolicyArgs { timeouts, retries } = run.policy;
+        assert_eq!(timeouts.deadline, Some(Limit(None)));
+        assert_eq!(retries.connect, Some(Budget::Unlimited));
+        assert_eq!(retries.read, Some(Budget::Off));
+        assert_eq!(retries.jitter, Some(Jitter::Decorrelated));
+        assert_eq!(run.proxy_use.rotate, Some(Rotate::Host));
+        assert_eq!(run.ceiling.max_body, Some(10 << 20));
         assert_eq!(run.headers.len(), 2);
         assert_eq!(run.voice.verbose, 2);
         assert!(run.resume && run.retry_failed && run.no_env && run.voice.json_progress);

@@ -9,7 +9,9 @@ mod check;
 mod pages;
 mod servers;
 
-use crate::args::{DemoArgs, RunArgs};
+use crate::args::{
+    DemoArgs, PaceArgs, PolicyArgs, ProxyListArgs, ProxyUseArgs, RetryArgs, RunArgs, TimeoutArgs,
+};
 use crate::exit::Exit;
 use crate::plan::{self, Plan};
 use crate::progress;
@@ -61,12 +63,21 @@ pub(crate) fn command(args: &DemoArgs) -> Result<Exit, UsageError> {
 fn arguments(args: &DemoArgs, folder: &Folder, servers: &Servers) -> RunArgs {
     RunArgs {
         output: Some(args.output.clone().unwrap_or_else(|| folder.file("results.jsonl"))),
-        workers: Some(args.workers),
-        proxies: servers.proxies(),
-        connect_timeout: Some(Limit(Some(secs(3.0)))),
-        read_timeout: Some(Limit(Some(secs(3.0)))),
-        backoff_factor: Some(secs(0.1)),
-        retry_after_max: Some(secs(2.0)),
+        pace: PaceArgs { workers: Some(args.workers), ..PaceArgs::default() },
+        proxy_list: ProxyListArgs { proxies: servers.proxies(), proxy_file: None },
+        policy: PolicyArgs {
+            timeouts: TimeoutArgs {
+                connect_timeout: Some(Limit(Some(secs(5.0)))),
+                read_timeout: Some(Limit(Some(secs(5.0)))),
+                ..TimeoutArgs::default()
+            },
+            retries: RetryArgs {
+                backoff_factor: Some(secs(0.1)),
+                retry_after_max: Some(secs(2.0)),
+                ..RetryArgs::default()
+            },
+        },
+        proxy_use: ProxyUseArgs { exit_check: servers.address_page(), ..ProxyUseArgs::default() },
         no_env: true,
         voice: args.voice.clone(),
         ..RunArgs::default()
@@ -82,7 +93,7 @@ fn verdict(
     let shown = results.display();
     let text = fs::read_to_string(results)
         .map_err(|error| UsageError::new("demo", format!("{shown} cannot be read: {error}")))?;
-    let wrong = check::deviations(&text, urls, budgets, plan.timeouts.deadline());
+    let wrong = check::deviations(&text, urls, budgets, plan.policy.timeouts.deadline());
     if wrong.is_empty() {
         if plan.talks {
             progress::print(&format!("demo: {} URLs, every outcome as expected", urls.len()));

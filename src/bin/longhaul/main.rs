@@ -5,19 +5,25 @@
 //! standard error.
 
 mod args;
+mod check;
 mod demo;
 mod exit;
 mod open_files;
+mod output;
 mod plan;
+mod plan_command;
+mod policy;
 mod progress;
+mod proxies;
 mod run;
 mod signals;
 mod summary;
+mod tables;
 mod usage;
 mod values;
 mod world;
 
-use args::{Cli, Command, VoiceArgs};
+use args::{Cli, Command};
 use clap::Parser;
 use exit::Exit;
 use std::process::ExitCode;
@@ -40,11 +46,16 @@ fn main() -> ExitCode {
     };
     let outcome = match &cli.command {
         Command::Run(args) => {
-            start_log(&args.voice);
+            start_log(args.voice.quiet, args.voice.verbose);
             run::command(args)
         }
+        Command::Check(args) => {
+            start_log(false, args.verbose);
+            check::command(args)
+        }
+        Command::Plan(args) => plan_command::command(args),
         Command::Demo(args) => {
-            start_log(&args.voice);
+            start_log(args.voice.quiet, args.voice.verbose);
             demo::command(args)
         }
     };
@@ -59,8 +70,8 @@ fn refuse(usage: &UsageError) -> ExitCode {
     Exit::USAGE.into()
 }
 
-fn start_log(voice: &VoiceArgs) {
-    let usual = match (voice.quiet, voice.verbose) {
+fn start_log(quiet: bool, verbose: u8) {
+    let usual = match (quiet, verbose) {
         (true, _) => "error",
         (false, 0) => "warn",
         (false, 1) => "info",

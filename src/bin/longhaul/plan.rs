@@ -4,30 +4,21 @@
 //! contradiction found, every file that can be checked in advance looked at. It is a function of its
 //! arguments and of a [`World`] that answers questions about files and environment, so each of its
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
-//!
-//! The default deadline is decided here: it is the worst case of the very policy that was given,
-//! with Retry-After at its cap. A promise that is computed from the policy and then enforced cannot
-//! be broken by a policy that somebody forgot to recompute.
 
-use crate::args::{Jitter, Rotate, RunArgs, VoiceArgs};
+use crate::args::{CeilingArgs, RunArgs, VoiceArgs};
+use crate::policy::Policy;
 use crate::progress::Voice;
+use crate::proxies::Proxies;
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
 use crate::world::{Kind, World};
 use longhaul::message::Verify;
-use longhaul::policy::{Backoff, Bound, WorstCase, WorstCaseInput};
-use longhaul::proxy::{EnvProxies, Rotation};
-use longhaul::{ProxyPool, ProxyUrl, Retry, Timeouts};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 mod describe;
 
 pub(crate) use describe::Counted;
-
-/// Where a careful walk up begins; more is asked for, not assumed.
-const DEFAULT_WORKERS: usize = 8;
 
 /// A run with nothing left to decide.
 #[derive(Debug, Clone)]
@@ -54,14 +45,12 @@ pub(crate) struct Plan {
     pub(crate) proxies: Proxies,
     /// Asked before the run.
     pub(crate) exit_check: Option<String>,
+    /// Asked again after every so many URLs.
+    pub(crate) exit_sample: Option<u64>,
     /// Whether the environment is heeded.
     pub(crate) trust_env: bool,
-    /// Connect, read, and the deadline that is enforced.
-    pub(crate) timeouts: Timeouts,
-    /// The policy.
-    pub(crate) retry: Retry,
-    /// What policy and timeouts come to, without the deadline.
-    pub(crate) worst: WorstCase,
+    /// Timeouts, retries and what they come to.
+    pub(crate) policy: Policy,
     /// Of every request.
     pub(crate) headers: Vec<HeaderArg>,
     /// Of a decoded body.
@@ -87,22 +76,6 @@ pub(crate) enum Input {
     Stdin,
 }
 
-/// The proxies of a run.
-#[derive(Debug, Clone)]
-pub(crate) enum Proxies {
-    /// None.
-    Direct,
-    /// Those of the environment.
-    Environment,
-    /// Those that were given.
-    Pool {
-        /// With their rotation.
-        pool: ProxyPool,
-        /// As it was asked for.
-        rotate: Rotate,
-    },
-}
-
 /// Fills in, checks, and refuses.
 ///
 /// # Errors
@@ -117,33 +90,16 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed,
         bodies,
         passes,
-        workers,
-        rate,
-        per_host,
-        proxies,
-        proxy_file,
-        rotate,
-        exit_check,
+        pace,
+        proxy_list,
+        proxy_use,
         no_env,
-        connect_timeout,
-        read_timeout,
-        deadline,
-        total: _,
-        connect: _,
-        read: _,
-        status: _,
-        redirect: _,
-        other: _,
-        forcelist: _,
-        methods: _,
-        backoff_factor: _,
-        backoff_max: _,
-        jitter: _,
-        retry_after_max: _,
+        policy,
         headers,
-        max_body,
+        ceiling: CeilingArgs { max_body },
         cacert,
         insecure,
+        plan_only: _,
         voice,
     } = args;
 
@@ -158,29 +114,8 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
     let output = results(output.as_deref(), *resume, world)?;
     let bodies = bodies.as_deref().map(|folder| body_folder(folder, world)).transpose()?;
     let trust_env = !*no_env;
-    let proxies = pool(proxies, proxy_file.as_deref(), *rotate, trust_env, world)?;
-    if let Some(url) = exit_check {
-        check_exit_url(url, &proxies)?;
-    }
-    let retry = retry(args);
-    let mut timeouts = Timeouts::default();
-    if let Some(limit) = connect_timeout {
-        timeouts =
-            timeouts.with_connect(limit.0).map_err(|error| at("--connect-timeout", &error))?;
-    }
-    if let Some(limit) = read_timeout {
-        timeouts = timeouts.with_read(limit.0).map_err(|error| at("--read-timeout", &error))?;
-    }
-    // A longer Retry-After is honoured too (the URL is parked), but only within the deadline; what is
-    // promised is the policy with the longest one that was agreed to.
-    let assumed =
-        WorstCaseInput::new(&retry, &timeouts).retry_after_cap(retry.retry_after_ceiling());
-    let worst = WorstCase::compute(&assumed);
-    let deadline = match deadline {
-        Some(limit) => limit.0,
-        None => promise(&worst),
-    };
-    let timeouts = timeouts.with_deadline(deadline).map_err(|error| at("--deadline", &error))?;
+    let proxies = Proxies::resolve(proxy_list, proxy_use, trust_env, world)?;
+    let policy = Policy::resolve(policy, !matches!(proxies, Proxies::Direct))?;
 
     Ok(Plan {
         inputs,
@@ -189,15 +124,14 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed: *retry_failed,
         bodies,
         passes: passes.map_or(1, std::num::NonZero::get),
-        workers: workers.map_or(DEFAULT_WORKERS, std::num::NonZero::get),
-        rate: *rate,
-        per_host: per_host.map(std::num::NonZero::get),
+        workers: pace.workers(),
+        rate: pace.rate,
+        per_host: pace.per_host.map(std::num::NonZero::get),
         proxies,
-        exit_check: exit_check.clone(),
+        exit_check: proxy_use.exit_check.clone(),
+        exit_sample: proxy_use.exit_sample.map(std::num::NonZero::get),
         trust_env,
-        timeouts,
-        retry,
-        worst,
+        policy,
         headers: headers.clone(),
         max_body: *max_body,
         verify: verify(cacert.as_deref(), *insecure, world)?,
@@ -205,18 +139,6 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         talks: voice_and_talk.1,
         seed: None,
     })
-}
-
-/// The longest time of one URL under this policy; `None` where no bound exists.
-fn promise(worst: &WorstCase) -> Option<Duration> {
-    match worst.with_retry_after() {
-        Bound::At(longest) => Some(longest),
-        Bound::Unbounded { .. } => None,
-    }
-}
-
-fn at(place: &str, error: &longhaul::Error) -> UsageError {
-    UsageError::new(place, error.message())
 }
 
 fn talk(args: &VoiceArgs, world: &dyn World) -> Result<(Voice, bool), UsageError> {
@@ -320,70 +242,15 @@ fn body_folder(folder: &Path, world: &dyn World) -> Result<PathBuf, UsageError> 
     }
 }
 
-fn pool(
-    given: &[String],
-    file: Option<&Path>,
-    rotate: Option<Rotate>,
-    trust_env: bool,
+/// How certificates are checked.
+///
+/// # Errors
+/// A file that holds none.
+pub(crate) fn verify(
+    bundle: Option<&Path>,
+    insecure: bool,
     world: &dyn World,
-) -> Result<Proxies, UsageError> {
-    let mut list = String::new();
-    for proxy in given {
-        proxy.parse::<ProxyUrl>().map_err(|error| at("-x", &error))?;
-        list.push_str(proxy);
-        list.push('\n');
-    }
-    if let Some(path) = file {
-        let text = world
-            .read(path)
-            .map_err(|error| unreadable("--proxies", path, &error, "a list of one proxy a line"))?;
-        // Parsed on its own first, so that the line in the error is the line in the file.
-        ProxyPool::parse(&text)
-            .map_err(|error| at(&format!("--proxies {}", path.display()), &error))?;
-        list.push_str(text.trim_start_matches('\u{feff}'));
-    }
-    if list.is_empty() {
-        if rotate.is_some() {
-            return Err(UsageError::new(
-                "--rotate",
-                "there is nothing to rotate; give proxies with -x or --proxies",
-            ));
-        }
-        if !trust_env {
-            return Ok(Proxies::Direct);
-        }
-        // Read now, so that a broken variable is found before the run and not by its first URL.
-        let environment =
-            EnvProxies::read(|name| world.var(name)).map_err(|error| at("environment", &error))?;
-        return Ok(if environment.is_empty() { Proxies::Direct } else { Proxies::Environment });
-    }
-    let rotate = rotate.unwrap_or(Rotate::Request);
-    let pool = ProxyPool::parse(&list).map_err(|error| at("-x", &error))?.rotation(match rotate {
-        Rotate::Request => Rotation::Request,
-        Rotate::Retry => Rotation::Retry,
-        Rotate::Host => Rotation::Host,
-        Rotate::Random => Rotation::Random,
-    });
-    Ok(Proxies::Pool { pool, rotate })
-}
-
-fn check_exit_url(url: &str, proxies: &Proxies) -> Result<(), UsageError> {
-    if matches!(proxies, Proxies::Direct) {
-        return Err(UsageError::new(
-            "--exit-check",
-            "without a proxy every exit is the own address; give proxies with -x or --proxies",
-        ));
-    }
-    match url::Url::parse(url) {
-        Ok(parsed) if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() => Ok(()),
-        _ => Err(UsageError::new(
-            "--exit-check",
-            "this is no http or https URL; give one that answers with the caller's address",
-        )),
-    }
-}
-
-fn verify(bundle: Option<&Path>, insecure: bool, world: &dyn World) -> Result<Verify, UsageError> {
+) -> Result<Verify, UsageError> {
     match (bundle, insecure) {
         (Some(_), true) => {
             Err(UsageError::new("--insecure", "makes --cacert pointless; leave one of them out"))
@@ -408,42 +275,6 @@ fn verify(bundle: Option<&Path>, insecure: bool, world: &dyn World) -> Result<Ve
 fn unreadable(place: &str, path: &Path, error: &io::Error, wanted: &str) -> UsageError {
     let text = format!("{} cannot be read: {error}; name {wanted}", path.display());
     UsageError::new(place, text)
-}
-
-/// The long-run policy with what was asked for in its place.
-fn retry(args: &RunArgs) -> Retry {
-    let mut retry = Retry::long_run();
-    for (budget, set) in [
-        (args.total, Retry::total as fn(Retry, _) -> Retry),
-        (args.connect, Retry::connect),
-        (args.read, Retry::read),
-        (args.status, Retry::status),
-        (args.redirect, Retry::redirect),
-        (args.other, Retry::other),
-    ] {
-        if let Some(budget) = budget {
-            retry = set(retry, budget);
-        }
-    }
-    if let Some(statuses) = &args.forcelist {
-        retry = retry.status_forcelist(statuses.clone());
-    }
-    if let Some(methods) = &args.methods {
-        retry = retry.allowed_methods(methods.clone());
-    }
-    if let Some(longest) = args.retry_after_max {
-        retry = retry.retry_after_max(longest);
-    }
-    let usual = *retry.backoff_shape();
-    let factor = args.backoff_factor.unwrap_or(usual.factor());
-    let shape = match args.jitter {
-        None => usual.with_factor(factor),
-        Some(Jitter::None) => Backoff::exponential(factor),
-        Some(Jitter::Full) => Backoff::full_jitter(factor),
-        Some(Jitter::Equal) => Backoff::equal_jitter(factor),
-        Some(Jitter::Decorrelated) => Backoff::decorrelated(factor),
-    };
-    retry.backoff(shape.with_max(args.backoff_max.unwrap_or(usual.max())))
 }
 
 #[cfg(test)]

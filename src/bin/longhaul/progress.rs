@@ -39,6 +39,13 @@ impl Voice {
     }
 }
 
+/// Counts up to `total` on a terminal, and is silent elsewhere.
+pub(crate) fn counter(total: u64, what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{pos} of {len} {msg}");
+    let bar = ProgressBar::new(total).with_message(what);
+    SCREEN.add(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+}
+
 /// Speaks with one voice about one run; leaves the terminal as it was when dropped.
 #[derive(Debug)]
 pub(crate) struct Progress {

@@ -2,8 +2,11 @@
 
 use crate::args::RunArgs;
 use crate::exit::Exit;
-use crate::plan::{self, Counted, Input, Plan, Proxies};
+use crate::output;
+use crate::plan::{self, Counted, Input, Plan};
+use crate::plan_command::{self, Facts, Forecast};
 use crate::progress::{self, Progress};
+use crate::proxies::Proxies;
 use crate::signals;
 use crate::summary;
 use crate::usage::UsageError;
@@ -18,7 +21,24 @@ use std::time::Duration;
 /// # Errors
 /// A mistake of the user's, before anything was sent.
 pub(crate) fn command(args: &RunArgs) -> Result<Exit, UsageError> {
-    run(&plan::resolve(args, &RealWorld)?)
+    let plan = plan::resolve(args, &RealWorld)?;
+    if args.plan_only { tell(plan) } else { run(&plan) }
+}
+
+/// Prints what the run would do and how long that can take. Nothing is sent, and no file is made.
+fn tell(mut plan: Plan) -> Result<Exit, UsageError> {
+    // Results that are not there yet hold nothing that would be left out.
+    let output = plan.output.take_if(|path| !path.exists());
+    let mut run = recipe(&plan)
+        .and_then(|recipe| batch(&plan, &recipe))
+        .map_err(|error| UsageError::from_library(&error))?;
+    let counted = counted(run.plan().map_err(|error| UsageError::from_library(&error))?);
+    plan.output = output.or(plan.output);
+    let text = plan.describe(&counted);
+    let facts = Facts { max_body: plan.max_body, lowest_rate: None };
+    let forecast = Forecast::about(plan.policy, facts);
+    let tables = plan_command::render(&forecast, false, plan_command::width(&RealWorld));
+    output::print(&format!("{text}\n\n{tables}"))
 }
 
 /// Carries the plan out, from its printout to its summary.
@@ -56,8 +76,8 @@ fn begin(plan: &Plan) -> Result<Exit, Error> {
 /// The sessions of the workers.
 fn recipe(plan: &Plan) -> Result<SessionBuilder, Error> {
     let mut recipe = Session::builder()
-        .retry(plan.retry.clone())
-        .timeout(plan.timeouts)
+        .retry(plan.policy.retry.clone())
+        .timeout(plan.policy.timeouts)
         .verify(plan.verify.clone())
         .trust_env(plan.trust_env)
         .max_body_bytes(plan.max_body);
@@ -99,8 +119,11 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     if let Some(per_host) = plan.per_host {
         builder = builder.per_host(per_host);
     }
-    if let (Some(url), Proxies::Pool { pool, .. }) = (&plan.exit_check, &plan.proxies) {
-        builder = builder.exit_check(url, pool.proxies().cloned());
+    if let Some(url) = &plan.exit_check {
+        builder = builder.exit_check(url, plan.proxies.to_check());
+    }
+    if let Some(every) = plan.exit_sample {
+        builder = builder.exit_sample(every);
     }
     let mut teller: Option<Progress> = None;
     let voice = plan.voice;
@@ -122,7 +145,7 @@ fn counted(found: &batch::Plan) -> Counted {
 fn report(plan: &Plan, recipe: &SessionBuilder, outcome: Outcome) -> Result<Exit, Error> {
     let exit = Exit(outcome.exit_code());
     let mut summary = outcome.summary;
-    if let Some(deadline) = plan.timeouts.deadline() {
+    if let Some(deadline) = plan.policy.timeouts.deadline() {
         summary.promised_ms = Some(milliseconds(deadline));
     }
     if plan.talks {

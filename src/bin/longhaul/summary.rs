@@ -4,9 +4,9 @@
 //! a `requests` log would show it, which way it went, and how long it took against what was
 //! promised. Each is a table, and an empty one is left out.
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table, TableComponent};
-use longhaul::batch::{Summary, Way};
+use crate::tables::{align_numbers, table};
+use comfy_table::Table;
+use longhaul::batch::{ExitSamples, Summary, Way};
 use longhaul::policy::format_duration;
 use longhaul::proxy::ProxyStats;
 use longhaul::secs;
@@ -25,6 +25,7 @@ pub(crate) fn render(summary: &Summary, proxies: &[ProxyStats]) -> String {
         counts("exception (requests' name)", "URLs", &by_count(&summary.exceptions), summary.urls),
         ways("proxy", &summary.proxies, proxies),
         ways("exit", &summary.exits, &[]),
+        summary.exit_samples.as_ref().map(samples),
         Some(times(summary)),
     ];
     for table in tables.into_iter().flatten() {
@@ -87,6 +88,24 @@ fn ways(name: &str, ways: &BTreeMap<String, Way>, health: &[ProxyStats]) -> Opti
     (!ways.is_empty()).then_some(table)
 }
 
+/// Whether rotation rotates.
+fn samples(exits: &ExitSamples) -> Table {
+    let mut table = table(&["exits sampled", "", ""]);
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let top = exits.top.clone().unwrap_or_default();
+    for (name, number, note) in [
+        ("samples", exits.samples.to_string(), String::new()),
+        ("failed", exits.failed.to_string(), String::new()),
+        ("different addresses", exits.distinct.to_string(), String::new()),
+        ("repeated", percent(exits.repeat_rate), String::new()),
+        ("by the most frequent", percent(exits.top_share), top),
+    ] {
+        table.add_row(vec![name.to_owned(), number, note]);
+    }
+    align_numbers(&mut table, 1..2);
+    table
+}
+
 fn times(summary: &Summary) -> Table {
     let mut table = table(&["time", "", ""]);
     let mut row = |name: &str, milliseconds: Option<f64>, note: String| {
@@ -125,22 +144,6 @@ fn counts(name: &str, unit: &str, lines: &[(&str, u64)], all: u64) -> Option<Tab
     (!lines.is_empty()).then_some(table)
 }
 
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header.iter().copied());
-    table.set_style(TableComponent::HeaderLines, '─');
-    table.set_style(TableComponent::MiddleHeaderIntersections, '─');
-    table
-}
-
-fn align_numbers(table: &mut Table, columns: std::ops::Range<usize>) {
-    for column in columns {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-}
-
 #[allow(clippy::cast_precision_loss, reason = "for display")]
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
@@ -167,6 +170,11 @@ mod tests {
             ("exceptions".to_owned(), json!({"ConnectionError": 12, "ReadTimeout": 24})),
             ("proxies".to_owned(), json!({"http://***@127.0.0.1:3128": way(1500, 1440, 60, 1080)})),
             ("exits".to_owned(), json!({"192.0.2.1": way(1500, 1440, 60, 1080)})),
+            (
+                "exit_samples".to_owned(),
+                json!({"samples": 40, "failed": 1, "distinct": 12, "repeat_rate": 0.7,
+                    "top": "192.0.2.1", "top_share": 0.125}),
+            ),
             ("elapsed_ms".to_owned(), json!(20_000.0)),
             ("rate".to_owned(), json!(60.0)),
             ("p50_ms".to_owned(), json!(3.25)),
@@ -211,6 +219,12 @@ mod tests {
                 "http://***@127.0.0.1:3128 1500 1440 60 1080 good".to_owned(),
                 "exit attempts answered failed URLs ok".to_owned(),
                 "192.0.2.1 1500 1440 60 1080".to_owned(),
+                "exits sampled".to_owned(),
+                "samples 40".to_owned(),
+                "failed 1".to_owned(),
+                "different addresses 12".to_owned(),
+                "repeated 70.0 %".to_owned(),
+                "by the most frequent 12.5 % 192.0.2.1".to_owned(),
                 "time".to_owned(),
                 format!("run {} 60.0 URLs a second", time(20_000)),
                 format!("p50 {}", time(3)),

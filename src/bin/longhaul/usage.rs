@@ -21,6 +21,11 @@ impl UsageError {
         Self { place: place.into(), text: text.into() }
     }
 
+    /// A mistake that the library found in what was given at `place`.
+    pub(crate) fn at(place: &str, error: &longhaul::Error) -> Self {
+        Self::new(place, error.message())
+    }
+
     /// A mistake that the library found, at the place that its sentence names.
     pub(crate) fn from_library(error: &longhaul::Error) -> Self {
         Self::new("", error.message())
@@ -42,11 +47,15 @@ impl UsageError {
             ErrorKind::UnknownArgument => {
                 let near = text(error, ContextKind::SuggestedArg);
                 let remedy = if near.is_empty() {
-                    "see `longhaul run --help`".to_owned()
+                    format!("see `{} --help`", command_of(error))
                 } else {
                     format!("did you mean {near}?")
                 };
-                Self::new(argument, format!("there is no such flag; {remedy}"))
+                let what = match argument.starts_with('-') {
+                    true => "there is no such flag",
+                    false => "nothing of this kind is taken here",
+                };
+                Self::new(argument, format!("{what}; {remedy}"))
             }
             ErrorKind::ArgumentConflict if argument == text(error, ContextKind::PriorArg) => {
                 Self::new(flag_of(&argument), "is given twice; leave one of them out")
@@ -87,6 +96,17 @@ impl fmt::Display for UsageError {
 /// The flag alone, of `--connect-timeout <S>`.
 fn flag_of(argument: &str) -> String {
     argument.split_whitespace().next().unwrap_or(argument).trim_end_matches("...").to_owned()
+}
+
+/// The command with its subcommand, of `Usage: longhaul plan [OPTIONS]`.
+fn command_of(error: &clap::Error) -> String {
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let words = usage.split_whitespace().skip_while(|word| *word != "longhaul");
+    let words: Vec<&str> = words.take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
+    if words.is_empty() { "longhaul".to_owned() } else { words.join(" ") }
 }
 
 fn text(error: &clap::Error, kind: ContextKind) -> String {

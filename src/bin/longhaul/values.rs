@@ -6,8 +6,9 @@
 //! `429,500-504` alike; what is here belongs to the command alone.
 
 use http::{HeaderName, HeaderValue};
-use longhaul::policy::parse_duration;
+use longhaul::policy::{Latency, Share, parse_duration};
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A timeout: above zero, or `none`.
@@ -32,9 +33,61 @@ pub(crate) fn wait(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A count of at least one.
-pub(crate) fn count(text: &str) -> Result<NonZeroUsize, String> {
+/// A count, in a type that has no zero.
+pub(crate) fn count<N: FromStr>(text: &str) -> Result<N, String> {
     text.trim().parse().map_err(|_| format!("'{text}' is not a count; give 1 or more"))
+}
+
+/// A span of time: above zero, and with an end.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Some(span)) => Ok(span),
+        Ok(None) | Err(_) => {
+            Err(format!("'{text}' is not a time; give seconds above 0, or such as 90m or 2h"))
+        }
+    }
+}
+
+/// A latency: `0.8`, or three percentiles `0.5,2,9` that do not fall.
+pub(crate) fn latency(text: &str) -> Result<Latency, String> {
+    let wrong = || {
+        format!(
+            "'{text}' is not a latency; give one time such as 0.8, or the 50th, 95th and 99th \
+             percentile such as 0.5,2,9"
+        )
+    };
+    let times: Result<Vec<Duration>, String> = text.split(',').map(span).collect();
+    match times.map_err(|_| wrong())?[..] {
+        [each] => Latency::fixed(each).map_err(|_| wrong()),
+        [p50, p95, p99] => Latency::quantiles(p50, p95, p99).map_err(|_| wrong()),
+        _ => Err(wrong()),
+    }
+}
+
+/// A share of a whole: `0.02`, `2%`.
+pub(crate) fn share(text: &str) -> Result<Share, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a share; give 0 to 1 such as 0.02, or 2%"))
+}
+
+/// A bandwidth in bits per second: `100M`, `1G`, `8000`; the units are powers of 1000, as lines are
+/// sold.
+pub(crate) fn bandwidth(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is not a bandwidth; give bits per second such as 100M or 1G");
+    let trimmed = text.trim();
+    let (number, factor) = match trimmed.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (trimmed.get(..at), 1e3),
+        Some((at, 'm' | 'M')) => (trimmed.get(..at), 1e6),
+        Some((at, 'g' | 'G')) => (trimmed.get(..at), 1e9),
+        _ => (Some(trimmed), 1.0),
+    };
+    let number: f64 = number.unwrap_or_default().trim_end().parse().map_err(|_| wrong())?;
+    let bits = number * factor;
+    if !(8.0..9e15).contains(&bits) {
+        return Err(wrong());
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    let bits = bits as u64;
+    Ok(bits)
 }
 
 /// A number of worker threads.
@@ -198,6 +251,34 @@ mod tests {
     }
 
     #[test]
+    fn shares_latencies_and_bandwidths() {
+        assert_eq!(share("2%"), Ok(Share::new(0.02).unwrap()));
+        assert!(share("2").is_err());
+        assert_eq!(latency("0.8"), Ok(Latency::fixed(secs(0.8)).unwrap()));
+        let three = Latency::quantiles(secs(0.5), secs(2.0), secs(9.0)).unwrap();
+        assert_eq!(latency("500ms,2,9s"), Ok(three));
+        for wrong in ["", "0", "none", "1,2", "1,2,3,4", "3,2,1", "1,,3", "soon"] {
+            assert!(latency(wrong).is_err(), "{wrong}");
+        }
+        for (text, wanted) in [
+            ("8000", Some(8000)),
+            ("100M", Some(100_000_000)),
+            ("2.5 g", Some(2_500_000_000)),
+            ("64k", Some(64_000)),
+            ("0", None),
+            ("7", None),
+            ("M", None),
+            ("-1M", None),
+            ("NaN", None),
+            ("inf", None),
+            ("1e300G", None),
+            ("100MB", None),
+        ] {
+            assert_eq!(bandwidth(text).ok(), wanted, "{text}");
+        }
+    }
+
+    #[test]
     fn headers_and_their_removal() {
         let pair = |text: &str| header(text).ok().map(|header| (header.name, header.value));
         let some = |name: &str, value: &str| Some((name.to_owned(), Some(value.to_owned())));
@@ -230,7 +311,11 @@ mod tests {
     fn every_message_has_a_remedy() {
         let messages = [
             wait("x").err(),
-            count("0").err(),
+            count::<NonZeroUsize>("0").err(),
+            span("none").err(),
+            latency("9,2,1").err(),
+            share("2").err(),
+            bandwidth("fast").err(),
             workers("0").err(),
             workers("10001").err(),
             passes("0").err(),

@@ -1,6 +1,6 @@
 //! What the plan may ask about the machine it runs on.
 //!
-//! A trait of six questions, so that the plan's refusals are tested without a file system, an
+//! A trait of seven questions, so that the plan's refusals are tested without a file system, an
 //! environment or a terminal.
 
 use std::fs;
@@ -37,6 +37,9 @@ pub(crate) trait World {
 
     /// Whether somebody watches standard error.
     fn stderr_is_terminal(&self) -> bool;
+
+    /// How wide the terminal is that shows standard output; `None` where it is none.
+    fn columns(&self) -> Option<usize>;
 }
 
 /// This machine.
@@ -71,5 +74,10 @@ impl World for RealWorld {
 
     fn stderr_is_terminal(&self) -> bool {
         io::stderr().is_terminal()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+        Some(width.0.into())
     }
 }

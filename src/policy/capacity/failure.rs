@@ -36,7 +36,7 @@ impl FailureCost {
     }
 
     /// The worst that the policy permits, without Retry-After and redirects: the sequence behind
-    /// [`WorstCase::exact`].
+    /// [`WorstCase::exact`], as far as a deadline lets it come.
     ///
     /// # Errors
     /// `Config` where that is unbounded, with the reason.
@@ -47,12 +47,24 @@ impl FailureCost {
             )));
         }
         let (mut attempts, mut held, mut waited) = (0_u128, 0_u128, 0_u128);
+        let mut left = worst.enforced().map_or(u128::MAX, |deadline| deadline.as_nanos());
         for step in worst.sequence() {
-            let times = u128::from(step.times);
+            let cost = step.cost.as_nanos();
+            let wait = match step.outcome {
+                WorstOutcome::Final => 0,
+                _ => step.wait.as_nanos(),
+            };
+            // A wait that would last until the deadline is not begun.
+            let room = left.saturating_sub(1).checked_div(cost.saturating_add(wait));
+            let times = u128::from(step.times).min(room.unwrap_or(u128::MAX));
             attempts = attempts.saturating_add(times.saturating_mul(BILLION));
-            held = held.saturating_add(step.cost.as_nanos().saturating_mul(times));
-            if step.outcome != WorstOutcome::Final {
-                waited = waited.saturating_add(step.wait.as_nanos().saturating_mul(times));
+            held = held.saturating_add(cost.saturating_mul(times));
+            waited = waited.saturating_add(wait.saturating_mul(times));
+            left = left.saturating_sub(cost.saturating_add(wait).saturating_mul(times));
+            if times < step.times.into() {
+                attempts = attempts.saturating_add(BILLION);
+                held = held.saturating_add(cost.min(left));
+                break;
             }
         }
         Ok(Self { attempts, held: duration(held), waited: duration(waited) })

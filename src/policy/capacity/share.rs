@@ -14,6 +14,9 @@ impl Share {
     /// Nothing.
     pub const NONE: Self = Self(0);
 
+    /// One of two.
+    pub const HALF: Self = Self(500_000_000);
+
     /// Everything.
     pub const ALL: Self = Self(1_000_000_000);
 
@@ -34,7 +37,7 @@ impl Share {
     }
 
     /// In billionths.
-    pub(super) fn parts(self) -> u128 {
+    pub(in crate::policy) fn parts(self) -> u128 {
         self.0.into()
     }
 

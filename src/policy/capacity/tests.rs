@@ -435,3 +435,24 @@ proptest! {
         prop_assert!(parked.worker_time() <= held.worker_time());
     }
 }
+
+#[test]
+fn a_deadline_cuts_what_a_failure_costs() {
+    let cost = |deadline: f64| {
+        let timeouts = Timeouts::from((secs(5.0), secs(25.0)));
+        let timeouts = timeouts.with_deadline(secs(deadline)).unwrap();
+        let worst = WorstCase::of(&Retry::long_run(), &timeouts);
+        let cost = FailureCost::worst(&worst).unwrap();
+        [cost.attempts(), cost.attempting().as_secs_f64(), cost.waiting().as_secs_f64()]
+    };
+    assert_eq!(cost(159.0), [5.0, 150.0, 9.0]);
+    assert_eq!(cost(158.0), [5.0, 149.0, 9.0]);
+    assert_eq!(cost(60.0), [2.0, 59.4, 0.6]);
+    // The wait would last until the deadline.
+    assert_eq!(cost(30.6), [1.0, 30.0, 0.0]);
+    assert_eq!(cost(10.0), [1.0, 10.0, 0.0]);
+    let retry = Retry::from_total(1_000_000).backoff(Backoff::none());
+    let timeouts = Timeouts::from((secs(5.0), secs(25.0))).with_deadline(secs(3600.0)).unwrap();
+    let cost = FailureCost::worst(&WorstCase::of(&retry, &timeouts)).unwrap();
+    assert_eq!((cost.attempts(), cost.total()), (120.0, secs(3600.0)));
+}

@@ -9,8 +9,9 @@
 //! What one attempt can take is `connect` for one that gets no connection, and `connect + read`
 //! for one that does: a server that sends one byte of its head in time may of course send the next
 //! as late, so this counts the silence before a head and not a head that drips. Sending a large
-//! body is not counted either. A bound that holds against everything is the deadline, and only
-//! [`enforced`](WorstCase::enforced) gives it.
+//! body is not counted either, nor what other URLs bring about: the wait for a limit, for a host
+//! that cools down, for a proxy to live again. A bound that holds against everything is the
+//! deadline, and only [`enforced`](WorstCase::enforced) gives it.
 
 mod input;
 mod solve;
@@ -77,6 +78,23 @@ pub enum WorstOutcome {
     RedirectRetryAfter,
     /// Whatever ends the request.
     Final,
+}
+
+impl WorstOutcome {
+    /// A stable lower-case name, as it stands in the output of programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::ConnectRetryAfter => "connect_retry_after",
+            Self::Read => "read",
+            Self::Status => "status",
+            Self::StatusRetryAfter => "status_retry_after",
+            Self::Other => "other",
+            Self::Redirect => "redirect",
+            Self::RedirectRetryAfter => "redirect_retry_after",
+            Self::Final => "final",
+        }
+    }
 }
 
 /// A part of a worst sequence: so many attempts that end alike and are followed by the same wait.

@@ -281,3 +281,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_page_on_proxies_names_these_constants() {
+    let page = include_str!("../../../docs/proxies.md");
+    let seconds = |duration: Duration| format!("{} s", duration.as_secs());
+    let range = |(first, last)| format!("{} to {}", seconds(first), seconds(last));
+    for (constant, value) in [
+        ("success rate below", FLOOR.to_string()),
+        ("evidence that is left", format!("{KEEP}, so about the last {:.0}", 1.0 / (1.0 - KEEP))),
+        ("time after which half", seconds(HALF_LIFE)),
+        ("weight of a 502 or 504", DOUBT.to_string()),
+        ("pause of a dead proxy", range(DEATH)),
+        ("pause after 429 or 503", range(QUIET)),
+        ("time after which a revival", seconds(PROBE_PATIENCE)),
+    ] {
+        let line = page.lines().find(|line| line.starts_with('|') && line.contains(constant));
+        let line = line.unwrap_or_else(|| panic!("{constant} is missing"));
+        assert!(line.contains(&format!("| {value}")), "{line} lacks {value}");
+    }
+}

@@ -220,6 +220,18 @@ proptest! {
     }
 
     #[test]
+    fn what_is_exposed_is_read_back(
+        user in prop::collection::vec(any::<u8>(), 0..40),
+        password in prop::collection::vec(any::<u8>(), 0..40),
+        host in prop::sample::select(&["10.0.0.1", "[2001:db8::1]", "proxy", "a.b-c.test"][..]),
+        scheme in prop::sample::select(&["http", "https", "socks4", "socks5", "socks5h"][..]),
+    ) {
+        let proxy: ProxyUrl = format!("{scheme}://{host}:81").parse().unwrap();
+        let proxy = proxy.with_credentials(user, password);
+        prop_assert_eq!(proxy.exposed().parse::<ProxyUrl>().unwrap(), proxy);
+    }
+
+    #[test]
     fn nothing_shown_contains_the_password(
         password in SECRET,
         special in "[@/?#:%]{0,3}",

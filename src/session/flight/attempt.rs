@@ -1,27 +1,17 @@
 //! One attempt: the way, the transport, the verdict, redirects and the body.
 
 use super::Step;
-use super::state::{Running, Verdict as WaitVerdict, exhausted};
+use super::answer::Next;
+use super::state::Running;
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase};
-use crate::message::{
-    ConnectionFacts, DecodeLimits, OpenBody, RedirectRules, Request, Response, ResponseBody,
-    ResponseParts, Timings, decode, follow,
-};
-use crate::policy::{Decision, Exhausted, Outcome, RetryAfter};
+use crate::message::{OpenBody, Request};
 use crate::proxy::{Route, Verdict};
-use crate::session::builder::{Core, Session};
+use crate::session::live::{Core, Session};
+use crate::session::numbers::Held;
 use crate::session::router::{Ask, Lease, Way};
 use crate::transport::{AttemptLimits, Incoming, Outgoing, OutgoingBody};
-use bytes::Bytes;
-use http::{HeaderMap, Method, header};
-use std::io::Read;
-use std::sync::Mutex;
+use http::Method;
 use std::time::{Duration, Instant};
-
-/// What is drained of a response that is not handed out, so that its connection can be kept.
-const DRAIN_BYTES: u64 = 64 * 1024;
-/// How long draining may take.
-const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 impl Running {
     /// One attempt and the redirects that follow it.
@@ -33,6 +23,7 @@ impl Running {
         item: u64,
     ) -> Step {
         let mut resend = false;
+        let mut lost = None;
         // A redirect stays on the way it came: the hop belongs to the same visit.
         let mut held: Option<(Route, Lease)> = None;
         loop {
@@ -53,8 +44,12 @@ impl Running {
                 self.tried.push(member);
             }
             route.fresh |= resend;
+            self.exit = session.recipe().exit_of(route.identity);
             let began = core.now();
-            let outcome = self.attempt(session, core, request, &route);
+            let outcome = self.attempt(session, core, request, &route, lost);
+            let spent = core.now().saturating_duration_since(began);
+            // The copy before this one, if there was one, counts to the same attempt.
+            let before = lost.take();
             match outcome {
                 // RFC 9110, 15.5.9: the server closed what it took for idle, while the request was on
                 // its way. The answer is to a silence and not to the request.
@@ -62,12 +57,12 @@ impl Running {
                     if incoming.status == 408
                         && incoming.connection.reused
                         && !resend
-                        && self.may_resend(false) =>
+                        && self.may_resend(Lost { sent: true, spent }) =>
                 {
                     let facts = Facts { status: Some(408), error: None, reused: true };
                     self.record(&route, began, core.now(), &facts, resend);
                     self.note("the kept connection had timed out; sent again on a fresh one");
-                    resend = true;
+                    (resend, lost) = (true, Some(Lost { sent: true, spent }));
                     held = Some((route, lease));
                 }
                 Ok(incoming) => {
@@ -90,12 +85,15 @@ impl Running {
                 Err(error) => {
                     let facts = Facts::of(&error);
                     self.record(&route, began, core.now(), &facts, resend);
-                    if error.is_stale() && !resend && self.may_resend(error.is_unsent()) {
+                    let copy = Lost { sent: !error.is_unsent(), spent };
+                    if error.is_stale() && !resend && self.may_resend(copy) {
                         self.note("the kept connection had died; sent again on a fresh one");
-                        resend = true;
+                        (resend, lost) = (true, Some(copy));
                         held = Some((route, lease));
                         continue;
                     }
+                    let host = self.current.url.host_str().unwrap_or_default();
+                    session.recipe().restraint.note_error(host, &error, now);
                     lease.report(verdict_on_proxy(&error), &mut core.rng);
                     if error.kind() == ErrorKind::ProxyAuth && session.other_credentials(&route) {
                         // The credential is retired for all; this URL goes on through another, and
@@ -105,7 +103,8 @@ impl Running {
                         resend = false;
                         continue;
                     }
-                    return self.failed(core, error);
+                    let arrived = before.is_some_and(|copy| copy.sent);
+                    return self.failed(session, core, error, arrived);
                 }
             }
         }
@@ -128,7 +127,8 @@ impl Running {
             item,
             now,
         };
-        match session.recipe().route(&ask, &mut core.rng) {
+        let mut held = Held { worker: &mut core.number, url: &mut self.number };
+        match session.recipe().route(&ask, &mut held, &mut core.rng) {
             Way::Go(route, lease) => Ok((route, lease)),
             Way::NotBefore(until, reason) => {
                 if self.deadline.is_some_and(|deadline| until >= deadline) {
@@ -148,13 +148,14 @@ impl Running {
         }
     }
 
-    /// Sends the request over the route.
+    /// Sends the request over the route; `lost` is a copy that was lost in the same attempt.
     fn attempt(
         &mut self,
         session: &Session,
         core: &mut Core,
         request: &Request,
         route: &Route,
+        lost: Option<Lost>,
     ) -> Result<Incoming, Error> {
         let wall = core.wall();
         let (jar, gone) = core.jars.of(route.identity);
@@ -176,11 +177,15 @@ impl Running {
                 &with_cookies
             }
         };
-        let limits = AttemptLimits {
+        let mut limits = AttemptLimits {
             connect: self.timeouts.connect(),
             read: self.timeouts.read(),
             deadline: self.deadline,
         };
+        if let Some(Lost { sent, spent }) = lost {
+            let clock = if sent { &mut limits.read } else { &mut limits.connect };
+            *clock = clock.map(|limit| limit.saturating_sub(spent));
+        }
         let mut opened = self.current.body.open()?;
         let mut outgoing = Outgoing::new(&self.current.method, &self.current.url, headers);
         outgoing.body = match &mut opened {
@@ -192,9 +197,16 @@ impl Running {
             .attempt(outgoing, route, &limits)
     }
 
-    /// Whether a request may be sent again although the first copy was lost with its connection;
-    /// `unsent` where no byte of it can have arrived.
-    fn may_resend(&self, unsent: bool) -> bool {
+    /// Whether a request may be sent again although the first copy was lost with its connection.
+    ///
+    /// Resending is free of charge, so it must not be free of limits: what it took to lose the
+    /// first copy comes off the clock of the second, and both together take no longer than one
+    /// attempt may.
+    fn may_resend(&self, lost: Lost) -> bool {
+        let clock = if lost.sent { self.timeouts.read() } else { self.timeouts.connect() };
+        if clock.is_some_and(|limit| lost.spent >= limit) {
+            return false;
+        }
         // RFC 9110 9.2.2: the idempotent methods.
         let method = &self.current.method;
         let idempotent = [
@@ -205,270 +217,23 @@ impl Running {
             Method::PUT,
             Method::DELETE,
         ];
-        (unsent || idempotent.contains(method)) && self.current.body.is_replayable()
-    }
-
-    /// What a response head leads to.
-    #[allow(clippy::too_many_arguments, reason = "the facts of one attempt, used once")]
-    fn answered(
-        &mut self,
-        session: &Session,
-        core: &mut Core,
-        request: &Request,
-        route: &Route,
-        incoming: Incoming,
-        began: Instant,
-        resend: bool,
-    ) -> Next {
-        let settings = session.settings();
-        let (now, wall) = (core.now(), core.wall());
-        core.jars.of(route.identity).0.store(&self.current.url, &incoming.headers, wall);
-        let status = incoming.status;
-        let mut facts =
-            Facts { status: Some(status), error: None, reused: incoming.connection.reused };
-        let asked = retry_after(&incoming.headers, wall);
-        if self.retry.respects_retry_after() {
-            let host = self.current.url.host_str().unwrap_or_default();
-            session.recipe().note_answer(
-                host,
-                route.identity,
-                status,
-                asked.unwrap_or_default(),
-                now,
-            );
-        }
-
-        if self.follow_redirects {
-            let rules = RedirectRules::of(settings, &request.overrides);
-            match follow(&self.current, status, &incoming.headers, rules) {
-                Ok(Some(next)) => {
-                    return self.redirected(
-                        settings.max_redirects,
-                        core,
-                        route,
-                        incoming,
-                        next,
-                        began,
-                        resend,
-                    );
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    self.record(route, began, core.now(), &facts, resend);
-                    let response = self.response(core, route, incoming, Content::Nothing);
-                    return Next::Step(self.end(error.with_response(response)), Verdict::Good);
-                }
-            }
-        }
-
-        let outcome = Outcome::Status { status, retry_after: asked };
-        let decision = self.state.decide(&self.current.method, &outcome, &mut core.rng);
-        let replayable = self.current.body.is_replayable();
-        let mut raise = false;
-        let mut wanted = None;
-        let mut remark = None;
-        if let Decision::Retry { wait, source } = decision {
-            if replayable {
-                self.record(route, began, core.now(), &facts, resend);
-                if let WaitVerdict::Wait(step) = self.wait(now, wait, source) {
-                    incoming.drain(DRAIN_BYTES, now.checked_add(DRAIN_TIME));
-                    return Next::Step(step, Verdict::Good);
-                }
-                // No room before the deadline: the response at hand is the answer.
-                self.attempts.pop();
-                remark = Some("the deadline leaves no room for the wait");
-                wanted = Some(wait);
-                raise = self.retry.raises_on_status();
-            } else {
-                remark = Some("the body cannot be sent again");
-            }
-        }
-        if let Decision::Exhausted { reason, raise: wants } = decision {
-            raise = wants;
-            remark = Some(exhausted(reason));
-            if let Exhausted::RetryAfter(wait) = reason {
-                wanted = Some(wait);
-            }
-        }
-
-        let stream = request.overrides.stream.unwrap_or(settings.stream) && !raise;
-        let limits = DecodeLimits {
-            wire: settings.max_wire_bytes,
-            decoded: request
-                .overrides
-                .max_body_bytes
-                .over(settings.max_body_bytes.as_ref())
-                .copied(),
-        };
-        let read = if stream {
-            Content::Stream(limits)
-        } else {
-            match read_body(incoming, limits, &self.current.method) {
-                Ok((mut incoming, body, wire)) => {
-                    incoming.count_received();
-                    self.record(route, began, core.now(), &facts, resend);
-                    if let Some(remark) = remark {
-                        self.note(remark);
-                    }
-                    let response = self.response(core, route, incoming, Content::Done(body, wire));
-                    return Next::Step(self.finish(response, raise, wanted), Verdict::Good);
-                }
-                Err(error) => {
-                    let error = error.with_url(&*self.shown_url).with_proxy(route.shown.as_deref());
-                    facts.error = Some(AttemptError::from(&error));
-                    self.record(route, began, core.now(), &facts, resend);
-                    let verdict = verdict_on_proxy(&error);
-                    return Next::Step(self.failed(core, error), verdict);
-                }
-            }
-        };
-        self.record(route, began, core.now(), &facts, resend);
-        if let Some(remark) = remark {
-            self.note(remark);
-        }
-        let response = self.response(core, route, incoming, read);
-        Next::Step(self.finish(response, raise, wanted), Verdict::Good)
-    }
-
-    /// Charges a redirect and goes on to its next hop.
-    #[allow(clippy::too_many_arguments, reason = "the facts of one attempt, used once")]
-    fn redirected(
-        &mut self,
-        max_redirects: u32,
-        core: &mut Core,
-        route: &Route,
-        incoming: Incoming,
-        next: crate::message::Prepared,
-        began: Instant,
-        resend: bool,
-    ) -> Next {
-        let facts = Facts {
-            status: Some(incoming.status),
-            error: None,
-            reused: incoming.connection.reused,
-        };
-        self.record(route, began, core.now(), &facts, resend);
-        let decision = self.state.redirect(None);
-        let spent = self.redirects >= max_redirects;
-        if spent || matches!(decision, Decision::Exhausted { .. }) {
-            let raise = spent || self.retry.raises_on_redirect();
-            self.note("the redirect budget is used up");
-            let count = self.redirects;
-            let limits = DecodeLimits { wire: Some(DRAIN_BYTES), decoded: Some(DRAIN_BYTES) };
-            let response = match read_body(incoming, limits, &self.current.method) {
-                Ok((incoming, body, wire)) => {
-                    self.response(core, route, incoming, Content::Done(body, wire))
-                }
-                // The body of a redirect is a courtesy; its head is what counts.
-                Err(error) => return Next::Step(self.end(error), Verdict::Good),
-            };
-            let step = if raise {
-                let error = Error::new(
-                    ErrorKind::TooManyRedirects,
-                    Phase::Headers,
-                    crate::error::Fault::Target,
-                    format!("more than {count} redirects"),
-                );
-                self.end(error.with_response(response))
-            } else {
-                self.over = true;
-                Step::Done(response)
-            };
-            return Next::Step(step, Verdict::Good);
-        }
-        if !next.body.is_replayable() && !next.body.is_empty() {
-            let error = Error::new(
-                ErrorKind::BodyNotReplayable,
-                Phase::Send,
-                crate::error::Fault::Local,
-                format!(
-                    "status {} asks for the body again, and it can be read only once",
-                    incoming.status
-                ),
-            );
-            return Next::Step(self.end(error), Verdict::Good);
-        }
-        let mut headless = Incoming::new(
-            incoming.status,
-            incoming.reason.clone(),
-            incoming.headers.clone(),
-            Box::new(std::io::empty()),
-        );
-        headless.timings = incoming.timings;
-        headless.connection = incoming.connection.clone();
-        incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
-        // A hop has no history of its own; that of the chain goes to its last response.
-        let (hops, attempts) = (std::mem::take(&mut self.hops), std::mem::take(&mut self.attempts));
-        let response = self.response(core, route, headless, Content::Nothing);
-        (self.hops, self.attempts) = (hops, attempts);
-        self.hop_to(next, response);
-        // Maps and the environment are asked again for each hop; a member of the pool covers all.
-        Next::Hop { same_way: route.member.is_some() }
-    }
-
-    /// Hands the response out, or raises it.
-    fn finish(&mut self, response: Response, raise: bool, wanted: Option<Duration>) -> Step {
-        if !raise {
-            self.over = true;
-            return Step::Done(response);
-        }
-        let error = Error::new(
-            ErrorKind::RetriesExhausted,
-            Phase::Headers,
-            crate::error::Fault::Target,
-            format!("too many {} error responses", response.status()),
-        );
-        self.end(error.with_retry_after(wanted).with_response(response))
-    }
-
-    /// A response with the history so far.
-    fn response(
-        &mut self,
-        core: &Core,
-        route: &Route,
-        incoming: Incoming,
-        read: Content,
-    ) -> Response {
-        let elapsed = core.now().saturating_duration_since(self.started);
-        let total = self.attempts.last().map_or(elapsed, |last| last.elapsed);
-        let (body, wire_bytes) = match read {
-            Content::Nothing => (ResponseBody::Bytes(Bytes::new()), 0),
-            Content::Done(body, wire) => (ResponseBody::Bytes(body), wire),
-            Content::Stream(limits) => {
-                let reader: Box<dyn Read + Send> =
-                    if bodyless(&self.current.method, incoming.status) {
-                        Box::new(std::io::empty())
-                    } else {
-                        Box::new(decode(incoming.body, &incoming.headers, limits))
-                    };
-                (ResponseBody::Reader(Mutex::new(reader)), 0)
-            }
-        };
-        let connection = ConnectionFacts { identity: Some(route.identity), ..incoming.connection };
-        Response::from_parts(ResponseParts {
-            method: self.current.method.clone(),
-            url: self.current.url.clone(),
-            status: incoming.status,
-            reason: incoming.reason,
-            headers: incoming.headers,
-            body,
-            wire_bytes,
-            history: std::mem::take(&mut self.hops),
-            attempts: std::mem::take(&mut self.attempts),
-            elapsed,
-            timings: Timings { total, ..incoming.timings },
-            connection,
-            proxy: route.shown.clone(),
-        })
+        (!lost.sent || idempotent.contains(method)) && self.current.body.is_replayable()
     }
 
     /// Adds an attempt to the history.
-    fn record(&mut self, route: &Route, began: Instant, now: Instant, facts: &Facts, resend: bool) {
+    pub(super) fn record(
+        &mut self,
+        route: &Route,
+        began: Instant,
+        now: Instant,
+        facts: &Facts,
+        resend: bool,
+    ) {
         self.attempts.push(Attempt {
             method: self.current.method.clone(),
             url: self.shown_url.clone(),
             proxy: route.shown.clone(),
-            exit: None,
+            exit: self.exit.clone(),
             status: facts.status,
             error: facts.error.clone(),
             elapsed: now.saturating_duration_since(began),
@@ -480,24 +245,19 @@ impl Running {
     }
 }
 
-/// What follows a response head.
-enum Next {
-    Hop { same_way: bool },
-    Step(Step, Verdict),
-}
-
-/// How much of the body is there.
-enum Content {
-    Nothing,
-    Done(Bytes, u64),
-    Stream(DecodeLimits),
+/// A copy of the request that was lost with a kept connection.
+#[derive(Debug, Clone, Copy)]
+struct Lost {
+    /// Whether some of it may have arrived.
+    sent: bool,
+    spent: Duration,
 }
 
 /// What an attempt leaves in the history.
-struct Facts {
-    status: Option<u16>,
-    error: Option<AttemptError>,
-    reused: bool,
+pub(super) struct Facts {
+    pub(super) status: Option<u16>,
+    pub(super) error: Option<AttemptError>,
+    pub(super) reused: bool,
 }
 
 impl Facts {
@@ -507,7 +267,7 @@ impl Facts {
 }
 
 /// What the failure of an attempt says of the proxy it went through.
-fn verdict_on_proxy(error: &Error) -> Verdict {
+pub(super) fn verdict_on_proxy(error: &Error) -> Verdict {
     if error.kind() == ErrorKind::ProxyAuth {
         return Verdict::Auth;
     }
@@ -521,47 +281,4 @@ fn verdict_on_proxy(error: &Error) -> Verdict {
         Some((false, 500..=599)) => Verdict::Doubtful,
         _ => Verdict::Bad,
     }
-}
-
-fn retry_after(headers: &HeaderMap, wall: std::time::SystemTime) -> Option<Duration> {
-    if !headers.contains_key(header::RETRY_AFTER) {
-        return None;
-    }
-    let fields = headers.get_all(header::RETRY_AFTER);
-    let date = headers.get(header::DATE).map(http::HeaderValue::as_bytes);
-    RetryAfter::parse(fields.iter().map(http::HeaderValue::as_bytes), date, wall)
-}
-
-/// Whether no body is possible (RFC 9110 6.4.1).
-fn bodyless(method: &Method, status: u16) -> bool {
-    *method == Method::HEAD || matches!(status, 100..=199 | 204 | 304)
-}
-
-/// Reads and decodes the whole body.
-fn read_body(
-    mut incoming: Incoming,
-    limits: DecodeLimits,
-    method: &Method,
-) -> Result<(Incoming, Bytes, u64), Error> {
-    let raw = std::mem::replace(&mut incoming.body, Box::new(std::io::empty()));
-    if bodyless(method, incoming.status) {
-        return Ok((incoming, Bytes::new(), 0));
-    }
-    let mut decoded = decode(raw, &incoming.headers, limits);
-    let mut body = Vec::with_capacity(expected_length(&incoming.headers));
-    decoded
-        .read_to_end(&mut body)
-        .map_err(|error| Error::from_io(error, Phase::Body, crate::error::Fault::Target))?;
-    let wire = decoded.wire_bytes();
-    Ok((incoming, Bytes::from(body), wire))
-}
-
-/// A first capacity for the body: what the server promises, within reason.
-fn expected_length(headers: &HeaderMap) -> usize {
-    const MOST: usize = 1 << 20;
-    headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.parse::<usize>().ok())
-        .map_or(0, |length| length.saturating_add(1).min(MOST))
 }

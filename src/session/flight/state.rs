@@ -6,7 +6,7 @@ use crate::message::{Prepared, Request, Response, prepare};
 use crate::policy::{
     Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource,
 };
-use crate::session::builder::{Core, Session};
+use crate::session::live::{Core, Session};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,10 @@ pub(super) struct Running {
     pub(super) attempts: Vec<Attempt>,
     /// Members of the proxy pool that this URL went through.
     pub(super) tried: Vec<usize>,
+    /// The exit of the way that is taken, where it is known.
+    pub(super) exit: Option<Arc<str>>,
+    /// The session number that this URL went under last.
+    pub(super) number: Option<u64>,
     /// Whether a retry (rather than the first attempt or a hop) comes next.
     pub(super) retrying: bool,
     /// Whether the answer was given.
@@ -49,6 +53,7 @@ impl Running {
         let retry =
             request.overrides.retry.over(Some(&settings.retry)).cloned().unwrap_or_default();
         let started = core.now();
+        session.recipe().restraint.note_request(started);
         Ok(Self {
             shown_url: shown(&current),
             // requests follows redirects for every method but HEAD, unless it is told to.
@@ -66,6 +71,8 @@ impl Running {
             hops: Vec::new(),
             attempts: Vec::new(),
             tried: Vec::new(),
+            exit: None,
+            number: None,
             retrying: false,
             over: false,
         })
@@ -79,11 +86,22 @@ impl Running {
         self.hops.push(response);
     }
 
-    /// The wait after a retriable outcome, or the end of it.
-    pub(super) fn wait(&mut self, now: Instant, wait: Duration, source: WaitSource) -> Verdict {
-        let Some(until) = now.checked_add(wait) else { return Verdict::TooLate };
+    /// The wait after a retriable outcome, or why there is none.
+    pub(super) fn wait(
+        &mut self,
+        session: &Session,
+        now: Instant,
+        wait: Duration,
+        source: WaitSource,
+    ) -> Verdict {
+        const TOO_LATE: Verdict = Verdict::Refused("the deadline leaves no room for the wait");
+        let Some(until) = now.checked_add(wait) else { return TOO_LATE };
         if self.deadline.is_some_and(|deadline| until >= deadline) {
-            return Verdict::TooLate;
+            return TOO_LATE;
+        }
+        let host = self.current.url.host_str().unwrap_or_default();
+        if let Some(why) = session.recipe().restraint.refuses_retry(host, now) {
+            return Verdict::Refused(why);
         }
         let reason = match source {
             WaitSource::RetryAfter => WaitReason::RetryAfter,
@@ -96,9 +114,21 @@ impl Running {
         Verdict::Wait(Step::Wait { until, reason })
     }
 
-    /// Charges a failed attempt and says what comes next.
-    pub(super) fn failed(&mut self, core: &mut Core, error: Error) -> Step {
-        let outcome = Outcome::of_error(error.kind(), error.phase(), error.retry_after());
+    /// Charges a failed attempt and says what comes next. `arrived` says that the request may have
+    /// arrived, whatever failed in the end.
+    pub(super) fn failed(
+        &mut self,
+        session: &Session,
+        core: &mut Core,
+        error: Error,
+        arrived: bool,
+    ) -> Step {
+        let mut outcome = Outcome::of_error(error.kind(), error.phase(), error.retry_after());
+        if let (true, Outcome::Error { category: category @ Category::Connect, .. }) =
+            (arrived, &mut outcome)
+        {
+            *category = Category::Read;
+        }
         if matches!(
             outcome,
             Outcome::Error { permanent: false, category: Category::Read | Category::Other, .. }
@@ -108,13 +138,15 @@ impl Running {
             return self.end(error);
         }
         match self.state.decide(&self.current.method, &outcome, &mut core.rng) {
-            Decision::Retry { wait, source } => match self.wait(core.now(), wait, source) {
-                Verdict::Wait(step) => step,
-                Verdict::TooLate => {
-                    self.note("the deadline leaves no room for the wait");
-                    self.end(error)
+            Decision::Retry { wait, source } => {
+                match self.wait(session, core.now(), wait, source) {
+                    Verdict::Wait(step) => step,
+                    Verdict::Refused(why) => {
+                        self.note(why);
+                        self.end(error)
+                    }
                 }
-            },
+            }
             Decision::Exhausted { reason, .. } => {
                 self.note(exhausted(reason));
                 self.end(error)
@@ -155,10 +187,11 @@ impl Running {
     }
 }
 
-/// Whether the wanted wait fits.
+/// Whether there is a retry after all.
 pub(super) enum Verdict {
     Wait(Step),
-    TooLate,
+    /// Because of this.
+    Refused(&'static str),
 }
 
 /// Why no further retry was made.

@@ -4,7 +4,7 @@
 //! which worker. So two policies, two numbers of workers or two lists of limits can be compared on
 //! the very same night.
 
-use super::latency::Latency;
+use super::latency::LatencyModel;
 use crate::error::Error;
 use crate::rng::Rng;
 use std::fmt;
@@ -69,10 +69,10 @@ pub enum Persistence {
 /// # Examples
 /// ```
 /// use longhaul::secs;
-/// use longhaul::workers::simulation::{FaultModel, Latency, Persistence, Trouble};
+/// use longhaul::workers::simulation::{FaultModel, LatencyModel, Persistence, Trouble};
 ///
 /// let faults = FaultModel::none()
-///     .latency(Latency::lognormal(secs(0.4), secs(2.0))?)
+///     .latency(LatencyModel::lognormal(secs(0.4), secs(2.0))?)
 ///     .share(Trouble::Silence, 0.005)
 ///     .share(Trouble::Status(503), 0.01)
 ///     .share(Trouble::Status(404), 0.02)
@@ -85,7 +85,7 @@ pub enum Persistence {
 pub struct FaultModel {
     shares: Vec<(Trouble, f64)>,
     pub(super) persistence: Persistence,
-    pub(super) latency: Latency,
+    pub(super) latency: LatencyModel,
     pub(super) retry_after: Duration,
     pub(super) honest: bool,
     pub(super) dead_proxies: usize,
@@ -97,7 +97,7 @@ impl FaultModel {
         Self {
             shares: Vec::new(),
             persistence: Persistence::Once,
-            latency: Latency::fixed(Duration::from_millis(500)),
+            latency: LatencyModel::fixed(Duration::from_millis(500)),
             retry_after: Duration::from_secs(2),
             honest: true,
             dead_proxies: 0,
@@ -126,7 +126,7 @@ impl FaultModel {
 
     /// How long an answer takes, and whatever else is not decided by a timeout. Default: half a
     /// second, always.
-    pub fn latency(mut self, latency: impl Into<Latency>) -> Self {
+    pub fn latency(mut self, latency: impl Into<LatencyModel>) -> Self {
         self.latency = latency.into();
         self
     }
@@ -162,6 +162,11 @@ impl FaultModel {
     /// The share of URLs that meet any trouble.
     pub fn failure_rate(&self) -> f64 {
         self.shares.iter().map(|(_, share)| share).sum()
+    }
+
+    /// The same night, but every URL meets this trouble.
+    pub(super) fn only(&self, trouble: Trouble) -> Self {
+        Self { shares: vec![(trouble, 1.0)], ..self.clone() }
     }
 
     /// Whether any server names a wait.

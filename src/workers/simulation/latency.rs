@@ -5,6 +5,7 @@
 //! are at hand (a summary of an earlier run gives p50, p95 and p99), they can be given as they are.
 
 use crate::error::Error;
+use crate::policy::Latency;
 use crate::rng::Rng;
 use crate::time::secs;
 use std::f64::consts::TAU;
@@ -15,7 +16,7 @@ const Z95: f64 = 1.644_853_626_951_472_2;
 
 /// How long an answer takes, from the beginning of its attempt to its head.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Latency(Law);
+pub struct LatencyModel(Law);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Law {
@@ -28,7 +29,7 @@ enum Law {
     Quantiles(Vec<(f64, Duration)>),
 }
 
-impl Latency {
+impl LatencyModel {
     /// Always the same.
     pub const fn fixed(latency: Duration) -> Self {
         Self(Law::Fixed(latency))
@@ -112,7 +113,16 @@ impl Latency {
     }
 }
 
-impl From<Duration> for Latency {
+impl From<Latency> for LatencyModel {
+    /// With the very mean that [`Latency::mean`] names: the fast half takes p50, and the slowest
+    /// of a hundred p99.
+    fn from(latency: Latency) -> Self {
+        let (p50, p95, p99) = (latency.p50(), latency.p95(), latency.p99());
+        Self(Law::Quantiles(vec![(0.5, p50), (0.95, p95), (0.99, p99)]))
+    }
+}
+
+impl From<Duration> for LatencyModel {
     fn from(latency: Duration) -> Self {
         Self::fixed(latency)
     }
@@ -134,7 +144,7 @@ fn between(points: &[(f64, Duration)], share: f64) -> Duration {
 mod tests {
     use super::*;
 
-    fn mean_of(latency: &Latency) -> f64 {
+    fn mean_of(latency: &LatencyModel) -> f64 {
         let mut rng = Rng::seeded(3);
         let draws = 100_000;
         (0..draws).map(|_| latency.draw(&mut rng).as_secs_f64()).sum::<f64>() / f64::from(draws)
@@ -143,10 +153,11 @@ mod tests {
     #[test]
     fn draws_have_the_mean_that_is_named() {
         let quantiles =
-            Latency::quantiles([(0.5, secs(0.2)), (0.95, secs(1.0)), (1.0, secs(5.0))]).unwrap();
+            LatencyModel::quantiles([(0.5, secs(0.2)), (0.95, secs(1.0)), (1.0, secs(5.0))])
+                .unwrap();
         assert_eq!(quantiles.mean(), secs(0.1 + 0.27 + 0.15));
-        let lognormal = Latency::lognormal(secs(0.3), secs(1.0)).unwrap();
-        let fixed = Latency::from(secs(0.4));
+        let lognormal = LatencyModel::lognormal(secs(0.3), secs(1.0)).unwrap();
+        let fixed = LatencyModel::from(secs(0.4));
         for latency in [&quantiles, &lognormal, &fixed] {
             let (have, named) = (mean_of(latency), latency.mean().as_secs_f64());
             assert!((have / named - 1.0).abs() < 0.01, "{latency:?}: {have} {named}");
@@ -155,13 +166,13 @@ mod tests {
 
     #[test]
     fn draws_have_the_quantiles_that_were_given() {
-        let share_below = |latency: &Latency, limit: Duration| {
+        let share_below = |latency: &LatencyModel, limit: Duration| {
             let mut rng = Rng::seeded(5);
             let below = (0..100_000).filter(|_| latency.draw(&mut rng) <= limit).count();
             below as f64 / 100_000.0
         };
-        let lognormal = Latency::lognormal(secs(0.3), secs(1.0)).unwrap();
-        let quantiles = Latency::quantiles([(0.1, secs(0.1)), (0.9, secs(0.5))]).unwrap();
+        let lognormal = LatencyModel::lognormal(secs(0.3), secs(1.0)).unwrap();
+        let quantiles = LatencyModel::quantiles([(0.1, secs(0.1)), (0.9, secs(0.5))]).unwrap();
         for (latency, limit, wanted) in [
             (&lognormal, 0.3, 0.5),
             (&lognormal, 1.0, 0.95),
@@ -177,18 +188,20 @@ mod tests {
     #[test]
     fn what_describes_no_latency_is_refused_by_name() {
         for (result, words) in [
-            (Latency::lognormal(Duration::ZERO, secs(1.0)), "a median of 0ns"),
-            (Latency::lognormal(secs(2.0), secs(1.0)), "a 95th percentile of 1s"),
-            (Latency::quantiles([]), "without quantiles"),
-            (Latency::quantiles([(1.5, secs(1.0))]), "the quantile 1.5"),
-            (Latency::quantiles([(f64::NAN, secs(1.0))]), "the quantile NaN"),
-            (Latency::quantiles([(0.5, secs(1.0)), (0.5, secs(2.0))]), "do not rise"),
-            (Latency::quantiles([(0.5, secs(2.0)), (0.9, secs(1.0))]), "do not rise"),
+            (LatencyModel::lognormal(Duration::ZERO, secs(1.0)), "a median of 0ns"),
+            (LatencyModel::lognormal(secs(2.0), secs(1.0)), "a 95th percentile of 1s"),
+            (LatencyModel::quantiles([]), "without quantiles"),
+            (LatencyModel::quantiles([(1.5, secs(1.0))]), "the quantile 1.5"),
+            (LatencyModel::quantiles([(f64::NAN, secs(1.0))]), "the quantile NaN"),
+            (LatencyModel::quantiles([(0.5, secs(1.0)), (0.5, secs(2.0))]), "do not rise"),
+            (LatencyModel::quantiles([(0.5, secs(2.0)), (0.9, secs(1.0))]), "do not rise"),
         ] {
             let error = result.unwrap_err();
             assert!(error.message().contains(words), "{error}");
         }
-        let level = Latency::quantiles([(1.0, secs(2.0))]).unwrap();
+        let capacity = Latency::quantiles(secs(0.4), secs(1.0), secs(3.0)).unwrap();
+        assert_eq!(LatencyModel::from(capacity).mean(), capacity.mean());
+        let level = LatencyModel::quantiles([(1.0, secs(2.0))]).unwrap();
         assert_eq!((level.mean(), level.draw(&mut Rng::seeded(1))), (secs(2.0), secs(2.0)));
     }
 }

@@ -26,13 +26,14 @@ mod faults;
 mod latency;
 mod night;
 mod origin;
+mod prediction;
 mod report;
 
 pub use faults::{FaultModel, Persistence, Trouble};
-pub use latency::Latency;
-pub use report::{Bucket, Ending, Report, Waits};
+pub use latency::LatencyModel;
+pub use report::{Bucket, Ending, Report, Waited};
 
-use super::builder::{WorkerPoolBuilder, check_count};
+use super::builder::{Checked, WorkerPoolBuilder, check_count};
 use super::task::Finished;
 use crate::error::{Error, WaitReason};
 use std::time::Duration;
@@ -141,6 +142,11 @@ impl Simulation {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_watched(&self, mut watch: impl FnMut(Moment<'_>)) -> Result<Report, Error> {
+        let checked = self.checked()?;
+        night::run(self, checked, &mut watch)
+    }
+
+    fn checked(&self) -> Result<Checked, Error> {
         let checked = self.pool.checked()?;
         check_count("urls", self.urls, MOST_URLS)?;
         check_count("hosts", self.hosts, MOST_URLS)?;
@@ -159,7 +165,7 @@ impl Simulation {
                 self.faults.dead_proxies
             )));
         }
-        night::run(self, checked, &mut watch)
+        Ok(checked)
     }
 
     /// A silence ends with a timeout, or not at all.

@@ -239,7 +239,8 @@ impl Night<'_> {
                 self.tally.waits(reason, until.saturating_duration_since(self.now));
                 let waits = Happening::Waits { until: until - self.start, reason, attempted };
                 self.tell(job.number, waits);
-                let wish = Wish { until, reason, host: job.task.host(), attempted };
+                let (host, deadline) = (job.task.host(), job.task.deadline());
+                let wish = Wish { until, reason, host, attempted, deadline };
                 self.scheduler.wait(id, job, wish, self.now);
             }
         }
@@ -254,6 +255,7 @@ impl Night<'_> {
     fn give_up(&mut self, mut job: Box<Job>, ending: Ending) {
         let failure = match (ending, &self.stopped) {
             (Ending::Stopped, Some(reason)) => Failure::Stopped(reason.clone()),
+            (Ending::Expired, _) => Failure::Expired,
             _ => Failure::Cancelled,
         };
         let finished = job.task.fail(failure, self.now);

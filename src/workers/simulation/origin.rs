@@ -60,9 +60,7 @@ impl World {
     fn answer(&self, url: &Url, now: Instant) -> Answer {
         let number = url.path().trim_start_matches('/').parse().unwrap_or(usize::MAX);
         let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(life) = lives.get_mut(number) else {
-            return Answer::Play(Box::new(Play::status(404)));
-        };
+        let Some(life) = lives.get_mut(number) else { return Answer::prompt(Play::status(404)) };
         let nth = life.asked;
         life.asked += 1;
         // Each attempt of each URL has a stream of its own, so that what it draws depends on
@@ -81,7 +79,7 @@ impl World {
         };
         match (life.trouble, throttled) {
             (Some(trouble), Some(wait)) => Answer::of(trouble, wait, latency),
-            _ => Answer::Play(Box::new(Play::status(200).after(latency))),
+            _ => Answer::prompt(Play::status(200).after(latency)),
         }
     }
 
@@ -108,18 +106,21 @@ impl Life {
     }
 }
 
-enum Answer {
-    Play(Box<Play>),
-    /// A connection in the last moment, then silence.
-    Stall,
+/// What comes after the connection, and whether that stands in the last moment only.
+struct Answer {
+    play: Play,
+    late: bool,
 }
 
 impl Answer {
+    const fn prompt(play: Play) -> Self {
+        Self { play, late: false }
+    }
+
     fn of(trouble: Trouble, wait: Duration, latency: Duration) -> Self {
         let play = match trouble {
             Trouble::ConnectTimeout => Play::black_hole(),
-            Trouble::Silence => Play::silence(),
-            Trouble::Stall => return Self::Stall,
+            Trouble::Silence | Trouble::Stall => Play::silence(),
             Trouble::ConnectRefused => {
                 Play::error(ErrorKind::Connection, Phase::Connect, Fault::Target)
             }
@@ -130,7 +131,7 @@ impl Answer {
                 Play::status(status).header("Retry-After", &wait.as_secs_f64().to_string())
             }
         };
-        Self::Play(Box::new(play.after(latency)))
+        Self { play: play.after(latency), late: trouble == Trouble::Stall }
     }
 }
 
@@ -152,17 +153,15 @@ impl Origin {
         if self.world.is_dead(route) {
             return play(Play::dead_proxy());
         }
-        match self.world.answer(outgoing.url, now) {
-            Answer::Play(answer) => play(*answer),
-            Answer::Stall => {
-                let connected = now.checked_add(limits.connect.unwrap_or_default());
-                match connected.filter(|at| limits.deadline.is_none_or(|deadline| *at < deadline)) {
-                    Some(at) => self.clock.sleep_until(at),
-                    None => return play(Play::black_hole()),
-                }
-                play(Play::silence())
+        let Answer { play: answer, late } = self.world.answer(outgoing.url, now);
+        if late {
+            let connected = now.checked_add(limits.connect.unwrap_or_default());
+            match connected.filter(|at| limits.deadline.is_none_or(|deadline| *at < deadline)) {
+                Some(at) => self.clock.sleep_until(at),
+                None => return play(Play::black_hole()),
             }
         }
+        play(answer)
     }
 }
 
@@ -252,10 +251,9 @@ mod tests {
     fn a_stall_ends_with_the_deadline_too() {
         // Where both clocks end together, the connect timeout is told, as by the engine.
         for (deadline, said) in [(3.0, "deadline"), (5.0, "connect_timeout"), (12.0, "deadline")] {
-            let took = deadline;
             let mut stage = Stage::new(always(Trouble::Stall));
             stage.limits.deadline = Some(stage.clock.now() + secs(deadline));
-            let wanted = (format!("{said} target"), secs(took));
+            let wanted = (format!("{said} target"), secs(deadline));
             assert_eq!(stage.ask(&Route::direct()), wanted);
         }
     }

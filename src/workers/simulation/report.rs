@@ -17,7 +17,8 @@ use std::time::Duration;
 pub struct Report {
     /// With which the night repeats itself.
     pub seed: u64,
-    /// How many URLs there were; each ended exactly once.
+    /// How many URLs were fed; each ended exactly once. All of them, unless the night was
+    /// [`stopped`](Self::stopped).
     pub urls: u64,
     /// How many workers.
     pub workers: usize,
@@ -35,14 +36,14 @@ pub struct Report {
     pub busy: Duration,
     /// The share of the workers' time that they were in attempts.
     pub occupancy: f64,
-    /// URLs by their class; those that were not finished are `cancelled`.
+    /// URLs by their class (see [`Class`]); those that were not finished are `cancelled`.
     pub classes: BTreeMap<&'static str, u64>,
     /// URLs by what they ended with.
     pub endings: BTreeMap<Ending, u64>,
     /// Attempts by what they ended with.
     pub answers: BTreeMap<Ending, u64>,
     /// The waits between attempts, by their reason.
-    pub waits: BTreeMap<&'static str, Waits>,
+    pub waits: BTreeMap<&'static str, Waited>,
     /// Half of the URLs took at most so long, from their first attempt to their end.
     #[serde(serialize_with = "seconds")]
     pub p50: Duration,
@@ -66,7 +67,7 @@ pub struct Report {
     /// The deadline of the policy.
     #[serde(serialize_with = "optional_seconds")]
     pub deadline: Option<Duration>,
-    /// How many URLs ended after their deadline: those for which no worker was free in time.
+    /// How many URLs ended after their deadline; none, if longhaul keeps what it promises.
     pub late: u64,
     /// Why the night ended before its work did, where it did.
     pub stopped: Option<String>,
@@ -102,7 +103,7 @@ pub struct Bucket {
 /// The waits of one reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Waits {
+pub struct Waited {
     /// How many were begun.
     pub count: u64,
     /// How long they were to last together.
@@ -191,14 +192,35 @@ pub(super) struct Tally {
     busy: Duration,
     endings: BTreeMap<Ending, u64>,
     answers: BTreeMap<Ending, u64>,
-    waits: BTreeMap<WaitReason, Waits>,
+    waits: BTreeMap<WaitReason, Waited>,
     elapsed: Vec<Duration>,
     longest_path: Duration,
     deadline: Option<Duration>,
     late: u64,
     timeline: Vec<Bucket>,
     /// The stretch that is being lived through.
-    open: Bucket,
+    open: Stretch,
+}
+
+/// A bucket whose averages are still sums, in nanoseconds, so that they are exact.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stretch {
+    begins: Duration,
+    lasts: Duration,
+    done: u64,
+    attempts: u64,
+    in_flight: u128,
+    waiting: u128,
+    ready: u128,
+}
+
+impl Stretch {
+    fn close(self) -> Bucket {
+        let Self { begins, lasts, done, attempts, in_flight, waiting, ready } = self;
+        let average = |sum: u128| ratio(sum as f64, lasts.as_nanos() as f64);
+        let (in_flight, waiting, ready) = (average(in_flight), average(waiting), average(ready));
+        Bucket { begins, lasts, done, attempts, in_flight, waiting, ready }
+    }
 }
 
 /// How many jobs are where.
@@ -226,7 +248,7 @@ impl Tally {
             deadline,
             late: 0,
             timeline: Vec::new(),
-            open: Bucket::default(),
+            open: Stretch::default(),
         }
     }
 
@@ -236,17 +258,16 @@ impl Tally {
             let mut end = self.open.begins.saturating_add(self.width);
             if self.now >= end {
                 // Only now, so that what happens at the end of a stretch is part of it.
-                self.timeline.push(self.open);
-                self.open = Bucket { begins: end, ..Bucket::default() };
+                self.timeline.push(self.open.close());
+                self.open = Stretch { begins: end, ..Stretch::default() };
                 end = end.saturating_add(self.width);
             }
             let step = end.min(until) - self.now;
-            let seconds = step.as_secs_f64();
+            let nanos = step.as_nanos();
             self.open.lasts += step;
-            // Sums for now; averages in the end.
-            self.open.in_flight += load.in_flight as f64 * seconds;
-            self.open.waiting += load.waiting as f64 * seconds;
-            self.open.ready += load.ready as f64 * seconds;
+            self.open.in_flight += nanos * load.in_flight as u128;
+            self.open.waiting += nanos * u128::from(load.waiting);
+            self.open.ready += nanos * u128::from(load.ready);
             self.now += step;
         }
     }
@@ -299,13 +320,7 @@ impl Tally {
         promised: Bound,
         stopped: Option<String>,
     ) -> Report {
-        self.timeline.push(self.open);
-        for bucket in &mut self.timeline {
-            let seconds = bucket.lasts.as_secs_f64();
-            for sum in [&mut bucket.in_flight, &mut bucket.waiting, &mut bucket.ready] {
-                *sum = ratio(*sum, seconds);
-            }
-        }
+        self.timeline.push(self.open.close());
         self.elapsed.sort_unstable();
         let urls = self.elapsed.len() as u64;
         let mut classes = BTreeMap::new();

@@ -8,11 +8,14 @@ use longhaul::lab::{Ca, HttpProxy, Origin, Received, Reply, Script, SocksProxy};
 use longhaul::{Error, secs};
 use std::collections::HashMap;
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many host names the pages are spread over; the proxies know where they lead, nobody else.
 const HOSTS: u32 = 8;
+
+/// The page that says where a request came from, for the check of the exits.
+const ADDRESS_PAGE: &str = "/address";
 
 /// The one account of all three proxies.
 const USER: &str = "demo";
@@ -22,7 +25,7 @@ const PASSWORD_IN_URLS: &str = "p%40ss%3Aword";
 /// An origin on a plain and on a TLS port, two HTTP proxies and one SOCKS proxy.
 pub(super) struct Servers {
     ca: Ca,
-    _plain: Origin,
+    plain: Origin,
     _tls: Origin,
     http: [HttpProxy; 2],
     socks: SocksProxy,
@@ -42,12 +45,14 @@ impl Servers {
         };
         let (plain, tls) = (origin().start()?, origin().tls(&ca).start()?);
         let names = names(plain.address(), tls.address());
-        let http =
-            || HttpProxy::builder().keep(0).credentials(USER, PASSWORD).names(&names).start();
-        let http = [http()?, http()?];
-        let socks =
-            SocksProxy::builder().keep(0).credentials(USER, PASSWORD).names(&names).start()?;
-        Ok(Self { ca, _plain: plain, _tls: tls, http, socks })
+        let http = |number| {
+            let proxy = HttpProxy::builder().keep(0).credentials(USER, PASSWORD).names(&names);
+            proxy.exits(exit(number)).start()
+        };
+        let http = [http(2)?, http(3)?];
+        let socks = SocksProxy::builder().keep(0).credentials(USER, PASSWORD).names(&names);
+        let socks = socks.exits(exit(4)).start()?;
+        Ok(Self { ca, plain, _tls: tls, http, socks })
     }
 
     /// The URL of a page.
@@ -64,10 +69,21 @@ impl Servers {
             .collect()
     }
 
+    /// Where the exits are asked for before the run; nowhere, where the proxies have none of their
+    /// own.
+    pub(super) fn address_page(&self) -> Option<String> {
+        exit(2).map(|_| self.plain.url(ADDRESS_PAGE))
+    }
+
     /// The root that the TLS port's certificates hang from.
     pub(super) fn certificate(&self) -> String {
         self.ca.pem()
     }
+}
+
+/// The address that a proxy leaves by. Linux alone has all of 127.0.0.0/8 without being told.
+fn exit(number: u8) -> Option<IpAddr> {
+    cfg!(target_os = "linux").then(|| Ipv4Addr::new(127, 0, 0, number).into())
 }
 
 fn host(number: u32) -> String {
@@ -100,6 +116,9 @@ struct Form {
 
 impl Requests {
     fn answer(&self, request: &Received) -> Script {
+        if request.path == ADDRESS_PAGE {
+            return Reply::ok(request.peer.ip().to_string()).into();
+        }
         let Ok(page) = request.path.parse::<Page>() else {
             return Reply::new(404).body("no page of the demo\n").into();
         };

@@ -3,10 +3,13 @@
 //! Whoever starts a run overnight wants to read four things first: how much there is to do, with
 //! what, how long a single URL can hold out at most, and where the results will be.
 
-use super::{Input, Plan, Proxies};
+use super::{Input, Plan};
 use crate::args::Rotate;
+use crate::policy::describe_retries;
+use crate::proxies::Proxies;
 use longhaul::message::Verify;
 use longhaul::policy::{Bound, format_duration};
+use longhaul::proxy::SessionPer;
 use std::fmt::Write as _;
 
 /// What counting the input came to.
@@ -28,7 +31,7 @@ impl Plan {
             ("input", self.describe_input(counted)),
             ("workers", self.describe_workers()),
             ("proxies", self.describe_proxies()),
-            ("retries", self.describe_retries()),
+            ("retries", describe_retries(&self.policy.retry)),
             ("one URL", self.describe_worst_case()),
             ("results", self.describe_results()),
         ] {
@@ -81,47 +84,45 @@ impl Plan {
     }
 
     fn describe_proxies(&self) -> String {
-        match &self.proxies {
-            Proxies::Direct => "none, direct".to_owned(),
-            Proxies::Environment => "those of the environment".to_owned(),
-            Proxies::Pool { pool, .. } if pool.len() == 1 => "1".to_owned(),
-            Proxies::Pool { pool, rotate } => {
-                let when = match rotate {
-                    Rotate::Request => "another one for every request",
-                    Rotate::Retry => "another one on every retry",
-                    Rotate::Host => "one per host, another one on every retry",
-                    Rotate::Random => "at random",
-                };
-                format!("{}, {when}", pool.len())
-            }
+        let (pool, rotate) = match &self.proxies {
+            Proxies::Direct => return "none, direct".to_owned(),
+            Proxies::Environment(_) => return "those of the environment".to_owned(),
+            Proxies::Pool { pool, rotate } => (pool, rotate),
+        };
+        let mut text = pool.len().to_string();
+        if pool.len() > 1 {
+            text.push_str(match rotate {
+                Rotate::Request => ", another one for every request",
+                Rotate::Retry => ", another one on every retry",
+                Rotate::Host => ", one per host, another one on every retry",
+                Rotate::Random => ", at random",
+            });
         }
-    }
-
-    fn describe_retries(&self) -> String {
-        let retry = &self.retry;
-        format!(
-            "total {}, connect {}, read {}, status {}, redirect {}, other {}; methods {}; \
-             statuses {}",
-            retry.total_budget(),
-            retry.connect_budget(),
-            retry.read_budget(),
-            retry.status_budget(),
-            retry.redirect_budget(),
-            retry.other_budget(),
-            retry.methods(),
-            retry.statuses(),
-        )
+        text.push_str(match pool.session_per() {
+            Some(SessionPer::Worker) => ", a session for each worker",
+            Some(SessionPer::Url) => ", a session for each URL",
+            Some(SessionPer::Request) => ", a session for each request",
+            _ => "",
+        });
+        match (&self.exit_check, self.exit_sample) {
+            (Some(_), Some(every)) => {
+                let _ = write!(text, "; exits checked now and after every {every} URLs");
+            }
+            (Some(_), None) => text.push_str("; exits checked now"),
+            (None, _) => {}
+        }
+        text
     }
 
     /// How long one URL can take: what is enforced first, then what the policy comes to.
     fn describe_worst_case(&self) -> String {
         let policy = format!(
             "policy: formula {}, exact {}, with Retry-After {}",
-            bound(&self.worst.formula()),
-            bound(&self.worst.exact()),
-            bound(&self.worst.with_retry_after()),
+            bound(&self.policy.worst.formula()),
+            bound(&self.policy.worst.exact()),
+            bound(&self.policy.worst.with_retry_after()),
         );
-        match self.timeouts.deadline() {
+        match self.policy.timeouts.deadline() {
             Some(deadline) => {
                 format!("at most {}, enforced; {policy}", format_duration(deadline))
             }

@@ -1,8 +1,10 @@
 use super::*;
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Rotate};
 use clap::Parser;
-use longhaul::secs;
+use longhaul::policy::{Backoff, Bound};
+use longhaul::{Retry, secs};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A machine made of two tables.
 #[derive(Default)]
@@ -48,6 +50,10 @@ impl World for Fake {
     fn stderr_is_terminal(&self) -> bool {
         self.terminal
     }
+
+    fn columns(&self) -> Option<usize> {
+        None
+    }
 }
 
 fn fake() -> Fake {
@@ -68,7 +74,7 @@ fn args(line: &str) -> RunArgs {
     let words = ["longhaul", "run"].into_iter().chain(line.split_whitespace());
     match Cli::try_parse_from(words).unwrap().command {
         Command::Run(args) => *args,
-        Command::Demo(_) => panic!("{line}"),
+        _ => panic!("{line}"),
     }
 }
 
@@ -189,7 +195,7 @@ fn which_proxies() {
     let mut world = fake();
     world.vars.insert("all_proxy", "http://c:3");
     let proxies = |line| resolve(&args(line), &world).unwrap().proxies;
-    assert!(matches!(proxies("http://a/"), Proxies::Environment));
+    assert!(matches!(proxies("http://a/"), Proxies::Environment(_)));
     assert!(matches!(proxies("http://a/ --no-env"), Proxies::Direct));
     assert!(matches!(
         plan("http://a/ --rotate random -x a:1").proxies,
@@ -199,9 +205,9 @@ fn which_proxies() {
 
 #[test]
 fn the_policy_is_the_long_run_with_what_was_asked_for() {
-    assert_eq!(plan("http://a/").retry, Retry::long_run());
+    assert_eq!(plan("http://a/").policy.retry, Retry::long_run());
     assert_eq!(
-        plan("http://a/ --total 2 --status off --forcelist 503 --methods any").retry,
+        plan("http://a/ --total 2 --status off --forcelist 503 --methods any").policy.retry,
         Retry::long_run()
             .total(2)
             .status(longhaul::policy::Budget::Off)
@@ -209,11 +215,11 @@ fn the_policy_is_the_long_run_with_what_was_asked_for() {
             .allowed_methods(longhaul::policy::Methods::Any)
     );
     assert_eq!(
-        plan("http://a/ --jitter full --backoff-max 30").retry,
+        plan("http://a/ --jitter full --backoff-max 30").policy.retry,
         Retry::long_run().backoff(Backoff::full_jitter(secs(0.6)).with_max(secs(30.0)))
     );
     assert_eq!(
-        plan("http://a/ --backoff-factor 0").retry,
+        plan("http://a/ --backoff-factor 0").policy.retry,
         Retry::long_run().backoff(Backoff::exponential(Duration::ZERO))
     );
 }
@@ -222,16 +228,20 @@ fn the_policy_is_the_long_run_with_what_was_asked_for() {
 fn the_deadline_is_the_promise_unless_it_is_taken_away() {
     for line in ["http://a/", "http://a/ --total 1 --retry-after-max 0", "http://a/ --read 0"] {
         let plan = plan(line);
-        let promised = match plan.worst.with_retry_after() {
+        let promised = match plan.policy.worst.with_retry_after() {
             Bound::At(longest) => longest,
             Bound::Unbounded { because } => panic!("{line}: {because}"),
         };
-        assert_eq!(plan.timeouts.deadline(), Some(promised), "{line}");
+        assert_eq!(plan.policy.timeouts.deadline(), Some(promised), "{line}");
     }
-    assert_eq!(plan("http://a/ --deadline none").timeouts.deadline(), None);
-    assert_eq!(plan("http://a/ --deadline 90").timeouts.deadline(), Some(secs(90.0)));
+    assert_eq!(plan("http://a/ --deadline none").policy.timeouts.deadline(), None);
+    assert_eq!(plan("http://a/ --deadline 90").policy.timeouts.deadline(), Some(secs(90.0)));
+    // A proxy may refuse with a Retry-After as well, and go on refusing.
+    let deadline = |line| plan(line).policy.timeouts.deadline();
+    assert_eq!(deadline("http://a/"), Some(secs(334.8)));
+    assert_eq!(deadline("http://a/ -x a:1"), Some(secs(365.0)));
     // Without a read timeout there is no worst case, and none is invented.
-    assert_eq!(plan("http://a/ --read-timeout none").timeouts.deadline(), None);
+    assert_eq!(plan("http://a/ --read-timeout none").policy.timeouts.deadline(), None);
 }
 
 #[test]
@@ -244,8 +254,8 @@ fn the_plan_in_words() {
         "24, at most 5 requests per second together, at most 4 to one host at a time",
         "2, another one for every request",
         "total 4, connect 3, read 2, status 3, redirect none, other none",
-        "at most 334.8 s, enforced",
-        "formula 2 min 39 s, exact 2 min 39 s, with Retry-After 334.8 s",
+        "at most 6 min 5 s, enforced",
+        "formula 2 min 39 s, exact 2 min 39 s, with Retry-After 6 min 5 s",
         "in new.jsonl",
     ] {
         assert!(words.contains(part), "{words} lacks {part}");

@@ -1,0 +1,88 @@
+//! The attempts behind a result, and the waits between them.
+
+use super::{Error, ErrorKind, Fault, Phase};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a wait was begun.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WaitReason {
+    /// The own backoff between two attempts.
+    Backoff,
+    /// The wait that a server or proxy asked for.
+    RetryAfter,
+    /// The host cools down as seen from this identity.
+    Cooldown,
+    /// A rate or concurrency limit.
+    Limit,
+    /// No proxy is usable right now.
+    NoProxy,
+    /// Refused (403): later, slower, through another identity.
+    Refused,
+}
+
+impl WaitReason {
+    /// A stable lower-case name, as it stands in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Backoff => "backoff",
+            Self::RetryAfter => "retry_after",
+            Self::Cooldown => "cooldown",
+            Self::Limit => "limit",
+            Self::NoProxy => "no_proxy",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// One entry of the history: one attempt, what came of it and what it was followed by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// The method of this attempt (a redirect may change it).
+    pub method: http::Method,
+    /// The URL of this attempt, without credentials; shared with the other attempts on it.
+    pub url: Arc<str>,
+    /// The proxy, without credentials; `None` is direct.
+    pub proxy: Option<Arc<str>>,
+    /// The address the world saw, where it is known.
+    pub exit: Option<Arc<str>>,
+    /// The status, where a response came.
+    pub status: Option<u16>,
+    /// The failure, where none came.
+    pub error: Option<AttemptError>,
+    /// How long the attempt took, up to the end of the body or the failure.
+    pub elapsed: Duration,
+    /// The wait that followed it and its reason, where one did.
+    pub wait: Option<(Duration, WaitReason)>,
+    /// Whether the attempt used a kept-alive connection.
+    pub reused: bool,
+    /// Whether this attempt was the free resend after a stale connection.
+    pub resend: bool,
+    /// Why no further retry was made, where the policy forbade it.
+    pub note: Option<&'static str>,
+}
+
+/// The failure of one attempt, in the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptError {
+    /// What kind of failure it was.
+    pub kind: ErrorKind,
+    /// When in the attempt it happened.
+    pub phase: Phase,
+    /// Who failed.
+    pub fault: Fault,
+    /// The sentence.
+    pub message: String,
+}
+
+impl From<&Error> for AttemptError {
+    fn from(error: &Error) -> Self {
+        Self {
+            kind: error.kind(),
+            phase: error.phase(),
+            fault: error.fault(),
+            message: error.message().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! What a response head leads to: another hop, a wait, or an answer with its body.
+
+use super::Step;
+use super::attempt::{Facts, verdict_on_proxy};
+use super::state::{Running, Verdict as WaitVerdict, exhausted};
+use crate::error::{AttemptError, Error, ErrorKind, Fault, Phase};
+use crate::message::{
+    ConnectionFacts, DecodeLimits, Prepared, RedirectRules, Request, Response, ResponseBody,
+    ResponseParts, Timings, decode, follow,
+};
+use crate::policy::{Decision, Exhausted, Outcome, RetryAfter};
+use crate::proxy::{Route, Verdict};
+use crate::session::live::{Core, Session};
+use crate::transport::Incoming;
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use std::io::Read;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// What is drained of a response that is not handed out, so that its connection can be kept.
+const DRAIN_BYTES: u64 = 64 * 1024;
+/// How long draining may take.
+const DRAIN_TIME: Duration = Duration::from_millis(100);
+
+/// What follows a response head.
+pub(super) enum Next {
+    Hop { same_way: bool },
+    Step(Step, Verdict),
+}
+
+impl Running {
+    /// What a response head leads to.
+    #[allow(clippy::too_many_arguments, reason = "the facts of one attempt, used once")]
+    pub(super) fn answered(
+        &mut self,
+        session: &Session,
+        core: &mut Core,
+        request: &Request,
+        route: &Route,
+        incoming: Incoming,
+        began: Instant,
+        resend: bool,
+    ) -> Next {
+        let settings = session.settings();
+        let (now, wall) = (core.now(), core.wall());
+        core.jars.of(route.identity).0.store(&self.current.url, &incoming.headers, wall);
+        let status = incoming.status;
+        let facts = Facts { status: Some(status), error: None, reused: incoming.connection.reused };
+        let asked = RetryAfter::of(&incoming.headers, wall);
+        if self.retry.respects_retry_after() {
+            let host = self.current.url.host_str().unwrap_or_default();
+            session.recipe().note_answer(
+                host,
+                route.identity,
+                status,
+                asked.unwrap_or_default(),
+                now,
+            );
+        }
+
+        let host = self.current.url.host_str().unwrap_or_default();
+        session.recipe().restraint.note_status(host, status, now);
+
+        if self.follow_redirects {
+            let rules = RedirectRules::of(settings, &request.overrides);
+            match follow(&self.current, status, &incoming.headers, rules) {
+                Ok(Some(next)) => {
+                    let spent = self.redirects >= settings.max_redirects;
+                    let decision = self.state.redirect(None);
+                    if spent || !matches!(decision, Decision::Retry { .. }) {
+                        let raise = spent || self.retry.raises_on_redirect();
+                        let remark = Some("the redirect budget is used up");
+                        return if raise {
+                            self.record(route, began, core.now(), &facts, resend);
+                            Next::Step(
+                                self.too_many_redirects(core, route, incoming),
+                                Verdict::Good,
+                            )
+                        } else {
+                            self.hand_out(
+                                session, core, request, route, incoming, began, resend, remark,
+                                None, false,
+                            )
+                        };
+                    }
+                    self.record(route, began, core.now(), &facts, resend);
+                    return self.redirected(core, route, incoming, next);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.record(route, began, core.now(), &facts, resend);
+                    let response = self.response(core, route, incoming, Content::Nothing);
+                    return Next::Step(self.end(error.with_response(response)), Verdict::Good);
+                }
+            }
+        }
+
+        let outcome = Outcome::Status { status, retry_after: asked };
+        let decision = self.state.decide(&self.current.method, &outcome, &mut core.rng);
+        let replayable = self.current.body.is_replayable();
+        let mut raise = false;
+        let mut wanted = None;
+        let mut remark = None;
+        if let Decision::Retry { wait, source } = decision {
+            if replayable {
+                self.record(route, began, core.now(), &facts, resend);
+                match self.wait(session, now, wait, source) {
+                    WaitVerdict::Wait(step) => {
+                        incoming.drain(DRAIN_BYTES, now.checked_add(DRAIN_TIME));
+                        return Next::Step(step, Verdict::Good);
+                    }
+                    // The response at hand is the answer.
+                    WaitVerdict::Refused(why) => {
+                        self.attempts.pop();
+                        remark = Some(why);
+                        wanted = Some(wait);
+                        raise = self.retry.raises_on_status();
+                    }
+                }
+            } else {
+                remark = Some("the body cannot be sent again");
+            }
+        }
+        if let Decision::Exhausted { reason, raise: wants } = decision {
+            raise = wants;
+            remark = Some(exhausted(reason));
+            if let Exhausted::RetryAfter(wait) = reason {
+                wanted = Some(wait);
+            }
+        }
+
+        self.hand_out(session, core, request, route, incoming, began, resend, remark, wanted, raise)
+    }
+
+    /// Reads the response and hands it out, or raises it.
+    #[allow(clippy::too_many_arguments, reason = "the facts of one attempt, used once")]
+    fn hand_out(
+        &mut self,
+        session: &Session,
+        core: &mut Core,
+        request: &Request,
+        route: &Route,
+        incoming: Incoming,
+        began: Instant,
+        resend: bool,
+        remark: Option<&'static str>,
+        wanted: Option<Duration>,
+        raise: bool,
+    ) -> Next {
+        let settings = session.settings();
+        let mut facts = Facts {
+            status: Some(incoming.status),
+            error: None,
+            reused: incoming.connection.reused,
+        };
+        let stream = request.overrides.stream.unwrap_or(settings.stream) && !raise;
+        let limits = DecodeLimits {
+            wire: settings.max_wire_bytes,
+            decoded: request
+                .overrides
+                .max_body_bytes
+                .over(settings.max_body_bytes.as_ref())
+                .copied(),
+        };
+        let read = if stream {
+            Content::Stream(limits)
+        } else {
+            match read_body(incoming, limits, &self.current.method) {
+                Ok((mut incoming, body, wire)) => {
+                    incoming.count_received();
+                    self.record(route, began, core.now(), &facts, resend);
+                    if let Some(remark) = remark {
+                        self.note(remark);
+                    }
+                    let response = self.response(core, route, incoming, Content::Done(body, wire));
+                    return Next::Step(self.finish(response, raise, wanted), Verdict::Good);
+                }
+                Err(error) => {
+                    let error = error.with_url(&*self.shown_url).with_proxy(route.shown.as_deref());
+                    facts.error = Some(AttemptError::from(&error));
+                    let now = core.now();
+                    self.record(route, began, now, &facts, resend);
+                    let host = self.current.url.host_str().unwrap_or_default();
+                    session.recipe().restraint.note_error(host, &error, now);
+                    let verdict = verdict_on_proxy(&error);
+                    return Next::Step(self.failed(session, core, error, true), verdict);
+                }
+            }
+        };
+        self.record(route, began, core.now(), &facts, resend);
+        if let Some(remark) = remark {
+            self.note(remark);
+        }
+        let response = self.response(core, route, incoming, read);
+        Next::Step(self.finish(response, raise, wanted), Verdict::Good)
+    }
+
+    /// Raises a redirect that is one too many, with as much of its body as comes at once.
+    fn too_many_redirects(&mut self, core: &mut Core, route: &Route, incoming: Incoming) -> Step {
+        self.note("the redirect budget is used up");
+        let count = self.redirects;
+        let limits = DecodeLimits { wire: Some(DRAIN_BYTES), decoded: Some(DRAIN_BYTES) };
+        let headless = headless(&incoming);
+        incoming.hasten(core.now().checked_add(DRAIN_TIME));
+        // The body of a redirect is a courtesy; its head is what counts.
+        let response = match read_body(incoming, limits, &self.current.method) {
+            Ok((incoming, body, wire)) => {
+                self.response(core, route, incoming, Content::Done(body, wire))
+            }
+            Err(_) => self.response(core, route, headless, Content::Nothing),
+        };
+        let error = Error::new(
+            ErrorKind::TooManyRedirects,
+            Phase::Headers,
+            Fault::Target,
+            format!("more than {count} redirects"),
+        );
+        self.end(error.with_response(response))
+    }
+
+    /// Goes on to the next hop of a redirect that was charged.
+    fn redirected(
+        &mut self,
+        core: &mut Core,
+        route: &Route,
+        incoming: Incoming,
+        next: Prepared,
+    ) -> Next {
+        if !next.body.is_replayable() && !next.body.is_empty() {
+            let error = Error::new(
+                ErrorKind::BodyNotReplayable,
+                Phase::Send,
+                Fault::Local,
+                format!(
+                    "status {} asks for the body again, and it can be read only once",
+                    incoming.status
+                ),
+            );
+            return Next::Step(self.end(error), Verdict::Good);
+        }
+        let headless = headless(&incoming);
+        incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
+        // A hop has no history of its own; that of the chain goes to its last response.
+        let (hops, attempts) = (std::mem::take(&mut self.hops), std::mem::take(&mut self.attempts));
+        let response = self.response(core, route, headless, Content::Nothing);
+        (self.hops, self.attempts) = (hops, attempts);
+        self.hop_to(next, response);
+        // Maps and the environment are asked again for each hop; a member of the pool covers all.
+        Next::Hop { same_way: route.member.is_some() }
+    }
+
+    /// Hands the response out, or raises it.
+    fn finish(&mut self, response: Response, raise: bool, wanted: Option<Duration>) -> Step {
+        if !raise {
+            self.over = true;
+            return Step::Done(response);
+        }
+        let error = Error::new(
+            ErrorKind::RetriesExhausted,
+            Phase::Headers,
+            Fault::Target,
+            format!("too many {} error responses", response.status()),
+        );
+        self.end(error.with_retry_after(wanted).with_response(response))
+    }
+
+    /// A response with the history so far.
+    fn response(
+        &mut self,
+        core: &Core,
+        route: &Route,
+        incoming: Incoming,
+        read: Content,
+    ) -> Response {
+        let elapsed = core.now().saturating_duration_since(self.started);
+        let total = self.attempts.last().map_or(elapsed, |last| last.elapsed);
+        let (body, wire_bytes) = match read {
+            Content::Nothing => (ResponseBody::Bytes(Bytes::new()), 0),
+            Content::Done(body, wire) => (ResponseBody::Bytes(body), wire),
+            Content::Stream(limits) => {
+                let reader: Box<dyn Read + Send> =
+                    if bodyless(&self.current.method, incoming.status) {
+                        Box::new(std::io::empty())
+                    } else {
+                        Box::new(decode(incoming.body, &incoming.headers, limits))
+                    };
+                (ResponseBody::Reader(Mutex::new(reader)), 0)
+            }
+        };
+        let connection = ConnectionFacts { identity: Some(route.identity), ..incoming.connection };
+        Response::from_parts(ResponseParts {
+            method: self.current.method.clone(),
+            url: self.current.url.clone(),
+            status: incoming.status,
+            reason: incoming.reason,
+            headers: incoming.headers,
+            body,
+            wire_bytes,
+            history: std::mem::take(&mut self.hops),
+            attempts: std::mem::take(&mut self.attempts),
+            elapsed,
+            timings: Timings { total, ..incoming.timings },
+            connection,
+            proxy: route.shown.clone(),
+        })
+    }
+}
+
+/// How much of the body is there.
+enum Content {
+    Nothing,
+    Done(Bytes, u64),
+    Stream(DecodeLimits),
+}
+
+/// The response without its body.
+fn headless(incoming: &Incoming) -> Incoming {
+    let mut headless = Incoming::new(
+        incoming.status,
+        incoming.reason.clone(),
+        incoming.headers.clone(),
+        Box::new(std::io::empty()),
+    );
+    headless.timings = incoming.timings;
+    headless.connection = incoming.connection.clone();
+    headless
+}
+
+/// Whether no body is possible (RFC 9110 6.4.1).
+fn bodyless(method: &Method, status: u16) -> bool {
+    *method == Method::HEAD || matches!(status, 100..=199 | 204 | 304)
+}
+
+/// Reads and decodes the whole body.
+fn read_body(
+    mut incoming: Incoming,
+    limits: DecodeLimits,
+    method: &Method,
+) -> Result<(Incoming, Bytes, u64), Error> {
+    let raw = std::mem::replace(&mut incoming.body, Box::new(std::io::empty()));
+    if bodyless(method, incoming.status) {
+        return Ok((incoming, Bytes::new(), 0));
+    }
+    let mut decoded = decode(raw, &incoming.headers, limits);
+    let mut body = Vec::with_capacity(expected_length(&incoming.headers));
+    decoded
+        .read_to_end(&mut body)
+        .map_err(|error| Error::from_io(error, Phase::Body, Fault::Target))?;
+    let wire = decoded.wire_bytes();
+    Ok((incoming, Bytes::from(body), wire))
+}
+
+/// A first capacity for the body: what the server promises, within reason.
+fn expected_length(headers: &HeaderMap) -> usize {
+    const MOST: usize = 1 << 20;
+    headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse::<usize>().ok())
+        .map_or(0, |length| length.saturating_add(1).min(MOST))
+}

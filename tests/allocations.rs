@@ -1,0 +1,120 @@
+//! A retry decision allocates nothing; what is kept of it is one entry of the history.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use allocation_counter::measure;
+use http::{HeaderMap, HeaderValue, Method};
+use longhaul::error::{Attempt, WaitReason};
+use longhaul::policy::{
+    Backoff, Category, Cooldown, Decision, HostCircuit, Outcome, RetryAfter, RetryBudget, Share,
+};
+use longhaul::rng::Rng;
+use longhaul::time::{Clock, SimClock};
+use longhaul::{Retry, secs};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+fn outcomes() -> [Outcome; 6] {
+    let error = |category| Outcome::Error { category, permanent: false, retry_after: None };
+    let status = |retry_after| Outcome::Status { status: 503, retry_after };
+    [
+        error(Category::Connect),
+        error(Category::Read),
+        error(Category::Other),
+        status(None),
+        status(Some(secs(7.0))),
+        Outcome::Error { category: Category::Read, permanent: true, retry_after: None },
+    ]
+}
+
+#[test]
+fn a_decision_allocates_nothing() {
+    let shapes = [
+        Backoff::exponential(secs(0.6)),
+        Backoff::full_jitter(secs(0.6)),
+        Backoff::decorrelated(secs(0.6)).with_jitter(secs(0.1)),
+    ];
+    for backoff in shapes {
+        let (retry, mut rng) = (Retry::long_run().backoff(backoff), Rng::seeded(1));
+        for outcome in outcomes() {
+            let info = measure(|| {
+                let mut state = retry.start();
+                // Up to the end of every budget.
+                for _ in 0..6 {
+                    state.decide(&Method::GET, &outcome, &mut rng);
+                    state.redirect(Some(secs(1.0)));
+                }
+            });
+            assert_eq!(info.count_total, 0, "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn the_history_takes_one_entry_and_shares_the_rest() {
+    let (retry, mut rng) = (Retry::long_run(), Rng::seeded(1));
+    let url: Arc<str> = Arc::from("http://a.test/");
+    let mut history = Vec::with_capacity(1);
+    let mut state = retry.start();
+    let mut decide_and_record = || {
+        let Decision::Retry { wait, .. } = state.decide(&Method::GET, &outcomes()[3], &mut rng)
+        else {
+            return;
+        };
+        history.push(Attempt {
+            method: Method::GET,
+            url: Arc::clone(&url),
+            proxy: None,
+            exit: None,
+            status: Some(503),
+            error: None,
+            elapsed: Duration::ZERO,
+            wait: Some((wait, WaitReason::Backoff)),
+            reused: false,
+            resend: false,
+            note: None,
+        });
+    };
+    assert_eq!(measure(&mut decide_and_record).count_total, 0, "the entry had a place");
+    assert_eq!(measure(&mut decide_and_record).count_total, 1, "the entry needs a place");
+    assert_eq!(history.len(), 2);
+}
+
+#[test]
+fn neither_do_the_brakes_of_a_run() {
+    let now = SimClock::default().now();
+    let mut rng = Rng::seeded(1);
+    let mut budget = RetryBudget::new(Share::HALF);
+    let mut circuit = HostCircuit::default();
+    let mut cooldown = Cooldown::default();
+    // The first news of a host is kept.
+    circuit.note("a.test", true, now);
+    cooldown.note("a.test", 0, 429, secs(1.0), now);
+    let info = measure(|| {
+        for seconds in 0..100 {
+            let now = now + Duration::from_secs(seconds);
+            budget.note_request(now);
+            budget.take_retry(now);
+            circuit.note("a.test", seconds % 2 == 0, now);
+            circuit.may_retry("a.test", now);
+            circuit.may_retry("b.test", now);
+            cooldown.note("a.test", 0, 429, secs(1.0), now);
+            cooldown.until("a.test", 0, now, &mut rng);
+        }
+    });
+    assert_eq!(info.count_total, 0);
+}
+
+#[test]
+fn seconds_are_read_where_they_are() {
+    let mut headers = HeaderMap::new();
+    for value in [None, Some("120"), Some("0.5"), Some("soon")] {
+        if let Some(value) = value {
+            headers.insert("retry-after", HeaderValue::from_static(value));
+        }
+        let info = measure(|| {
+            RetryAfter::of(&headers, SystemTime::UNIX_EPOCH);
+        });
+        assert_eq!(info.count_total, 0, "{value:?}");
+    }
+}
