@@ -9,11 +9,6 @@
     clippy::indexing_slicing,
     reason = "helpers of tests fail by panicking, as tests do"
 )]
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "helpers of tests fail by panicking, as tests do"
-)]
 
 use longhaul::error::{ErrorKind, Fault, Phase};
 use longhaul::policy::{
