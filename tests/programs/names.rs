@@ -45,8 +45,9 @@ fn two_thousand_urls_through_dante() {
     assert!(lookups.of("dante", NAME) > 0, "{:?}", lookups.all("dante"));
 
     let most = 24 + retries(&records);
-    let log = dante.access_log();
-    let tunnels = log.lines().filter(|line| line.contains("pass(1): tcp/connect [")).count();
+    let opened = "pass(1): tcp/connect [";
+    let log = dante.program().wait_for_log("danted.log", |log| log.contains(opened));
+    let tunnels = log.lines().filter(|line| line.contains(opened)).count();
     assert!((1..=most).contains(&tunnels), "{tunnels}");
     println!(
         "dante, socks5h: 2000 records, {} retries, {tunnels} tunnels, 0 lookups here, {} there; {}",
@@ -84,7 +85,8 @@ fn two_thousand_urls_through_microsocks_with_credentials() {
     // One connection a worker and target, each with a lookup by the proxy.
     let tunnels = lookups.of("microsocks", NAME);
     assert!((1..=48 + retries(&records)).contains(&tunnels), "{tunnels}");
-    assert!(microsocks.access_log().contains(&format!("connected to {NAME}:")));
+    let line = format!("connected to {NAME}:");
+    microsocks.program().wait_for_log("output.log", |log| log.contains(&line));
     println!(
         "microsocks, socks5h: 2000 records, {} retries, {tunnels} tunnels, 0 lookups here; {}",
         retries(&records),

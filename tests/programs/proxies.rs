@@ -72,7 +72,7 @@ fn two_thousand_tls_urls_through_squid() {
     let tunnels = log.lines().count();
     assert!(tunnels <= WORKERS + retries, "{tunnels}");
     assert_eq!(connections(&log), tunnels);
-    let log = nginx.access_log();
+    let log = nginx.program().wait_for_log("access.log", |log| log.lines().count() >= 2000);
     let port = nginx.tls().port();
     let served = |page| log.contains(&format!("{port} \"GET /small/{page} HTTP/1.1\" 200 "));
     assert!((0..2000).all(served));
@@ -115,7 +115,7 @@ fn tinyproxy_with_credentials() {
     let line = format!("GET {} HTTP/1.1", nginx.url("/page/0"));
     tinyproxy.program().wait_for_log("tinyproxy.log", |log| log.contains(&line));
     let line = format!("CONNECT localhost:{} HTTP/1.1", nginx.tls().port());
-    assert!(tinyproxy.access_log().contains(&line));
+    tinyproxy.program().wait_for_log("tinyproxy.log", |log| log.contains(&line));
     println!(
         "tinyproxy: {} records, {} retries; {}",
         records.len(),

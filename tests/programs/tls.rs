@@ -38,7 +38,7 @@ fn with_the_authority_connections_are_kept() {
     let reused = |record: &&serde_json::Value| record["attempts"][0]["reused"] == true;
     let reused = records.iter().filter(reused).count();
     assert!(reused >= 296, "{reused}");
-    let log = nginx.access_log();
+    let log = nginx.program().wait_for_log("access.log", |log| log.lines().count() >= 300);
     let connections: HashSet<&str> = log
         .lines()
         .filter_map(|line| line.split(' ').find(|word| word.starts_with("conn=")))
