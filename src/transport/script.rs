@@ -56,6 +56,7 @@ enum Outcome {
         phase: Phase,
         fault: Fault,
         stale: bool,
+        unsent: bool,
         reply: Option<ProxyReply>,
     },
     /// Nothing happens until a clock runs out.
@@ -69,7 +70,8 @@ impl Play {
     }
 
     fn failure(kind: ErrorKind, phase: Phase, fault: Fault) -> Self {
-        Self::new(Outcome::Failure { kind, phase, fault, stale: false, reply: None })
+        let unsent = phase.is_before_send();
+        Self::new(Outcome::Failure { kind, phase, fault, stale: false, unsent, reply: None })
     }
 
     /// A response with this status and no body.
@@ -108,6 +110,15 @@ impl Play {
             *stale = true;
         }
         play.reused = true;
+        play
+    }
+
+    /// As [`stale`](Self::stale), where not one byte of the request was taken.
+    pub fn stale_unsent() -> Self {
+        let mut play = Self::stale();
+        if let Outcome::Failure { phase, unsent, .. } = &mut play.outcome {
+            (*phase, *unsent) = (Phase::Send, true);
+        }
         play
     }
 
@@ -213,14 +224,15 @@ impl Play {
             Outcome::Silence(phase, fault) => {
                 Err(Pause { fault, ..pause }.until_expiry(phase, method))
             }
-            Outcome::Failure { kind, phase, fault, stale, reply } => {
+            Outcome::Failure { kind, phase, fault, stale, unsent, reply } => {
                 // A failure after a silence is only met by who was still listening.
                 pause.take(after, phase)?;
                 let message = match &reply {
                     Some(reply) => format!("scripted refusal: {} {}", reply.code, reply.reason),
                     None => format!("scripted failure: {kind}"),
                 };
-                let error = Error::new(kind, phase, fault, message).with_stale(stale);
+                let error =
+                    Error::new(kind, phase, fault, message).with_stale(stale).with_unsent(unsent);
                 Err(match reply {
                     Some(reply) => error
                         .with_retry_after(RetryAfter::of(&reply.headers, clock.wall()))

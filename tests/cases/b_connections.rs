@@ -7,7 +7,7 @@ use longhaul::lab::{Origin, Received, Reply, Script, SilentPort, hostile};
 use longhaul::message::Body;
 use longhaul::policy::Timeouts;
 use longhaul::time::{Clock, SimClock, SystemClock};
-use longhaul::transport::{Resolve, ResolveError, SystemResolver};
+use longhaul::transport::{self, Play, Resolve, ResolveError, SystemResolver};
 use longhaul::{ErrorKind, ProxyPool, Request, Retry, Session, secs};
 use std::collections::HashSet;
 use std::io::Read;
@@ -197,6 +197,24 @@ fn playing_once(script: Script) -> World {
         1 => script.clone(),
         _ => Reply::ok("new").into(),
     }))
+}
+
+#[test]
+fn c20_a_post_of_which_no_byte_was_taken_is_sent_again() {
+    let post = |lost: Play| {
+        let clock = Arc::new(SimClock::default());
+        let script = transport::Script::new(clock.clone(), [lost, Play::status(200)]);
+        let session = recipe().clock(clock).transport(move || script.clone()).build().unwrap();
+        session.post("http://a.test/").body("order").send()
+    };
+    let response = post(Play::stale_unsent()).unwrap();
+    let [lost, resent] = response.attempts() else { panic!("{:?}", response.attempts()) };
+    assert_eq!(lost.error.as_ref().unwrap().phase, Phase::Send);
+    assert!(resent.resend);
+    // Where it may have arrived, nobody but its owner can know whether it may be sent again.
+    let error = post(Play::stale()).unwrap_err();
+    assert_is(&error, ErrorKind::Connection, Phase::Headers, Fault::Target);
+    assert_eq!(error.attempts().len(), 1);
 }
 
 #[test]
