@@ -370,7 +370,7 @@ fn c24_the_defaults_end_every_wait() {
 
 /// Limits of which only the deadline can run out: no gap of a drip comes near the read timeout.
 fn until_deadline() -> Timeouts {
-    Timeouts::from((secs(20.0), secs(10.0))).with_deadline(secs(0.6)).unwrap()
+    Timeouts::from((secs(20.0), secs(10.0))).with_deadline(secs(2.0)).unwrap()
 }
 
 #[test]
