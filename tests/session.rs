@@ -218,6 +218,24 @@ fn redirects_keep_a_history_and_cookies_and_drop_the_body() {
 }
 
 #[test]
+fn what_the_retry_policy_names_does_not_leave_the_origin() {
+    let other = numbered(|_, _| Reply::ok("there"));
+    let target = other.url("/");
+    let origin = numbered(move |n, _| match n {
+        0 => Reply::redirect(302, "/here"),
+        _ => Reply::redirect(302, &target),
+    });
+    let retry = Retry::none().remove_headers_on_redirect(vec!["x-token".to_owned()]);
+    let session = recipe().0.retry(retry).build().unwrap();
+    session.get(origin.url("/")).header("X-Token", "s3cret").header("X-Kept", "1").send().unwrap();
+    for seen in origin.log() {
+        assert_eq!(seen.header("x-token"), Some("s3cret"), "the same origin");
+    }
+    let seen = &other.log()[0];
+    assert_eq!((seen.header("x-token"), seen.header("x-kept")), (None, Some("1")));
+}
+
+#[test]
 fn endless_redirects_end_with_the_last_response() {
     let origin = numbered(|n, _| Reply::redirect(302, format!("/{n}")).body("moved"));
     let session = recipe().0.max_redirects(5).build().unwrap();

@@ -21,6 +21,7 @@
 use super::prepare::{check_host, invalid_scheme, invalid_url};
 use super::{Body, Netrc, Overrides, Prepared, Setting, Settings, quote};
 use crate::error::{Error, Fault, Phase};
+use crate::policy::Retry;
 use http::{HeaderMap, Method, header};
 use url::Url;
 
@@ -30,15 +31,21 @@ use url::Url;
 pub struct RedirectRules<'a> {
     /// Fields (besides Authorization and Cookie) removed when the origin changes.
     pub secret_headers: &'a [String],
+    /// Those that the retry policy names: urllib3's `remove_headers_on_redirect`.
+    pub removed_by_retry: &'a [String],
     /// Where credentials for the next host may stand, once those of the hop before are gone.
     pub netrc: Option<&'a Netrc>,
 }
 
 impl<'a> RedirectRules<'a> {
     /// The rules of a request in a session.
-    pub fn of(settings: &'a Settings, overrides: &Overrides) -> Self {
+    pub fn of(settings: &'a Settings, overrides: &Overrides, retry: &'a Retry) -> Self {
         let netrc = settings.netrc.as_deref().filter(|_| overrides.auth != Setting::Unset);
-        Self { secret_headers: &settings.secret_headers, netrc }
+        Self {
+            secret_headers: &settings.secret_headers,
+            removed_by_retry: retry.headers_removed_on_redirect(),
+            netrc,
+        }
     }
 }
 
@@ -81,7 +88,7 @@ pub fn follow(
     next.headers.remove("Proxy-Authorization");
     if leaves_origin(&previous.url, &url) {
         next.headers.remove("Authorization");
-        for field in rules.secret_headers {
+        for field in rules.secret_headers.iter().chain(rules.removed_by_retry) {
             next.headers.remove(field);
         }
     }

@@ -63,7 +63,7 @@ impl Running {
         session.recipe().restraint.note_status(host, status, now);
 
         if self.follow_redirects {
-            let rules = RedirectRules::of(settings, &request.overrides);
+            let rules = RedirectRules::of(settings, &request.overrides, &self.retry);
             match follow(&self.current, status, &incoming.headers, rules) {
                 Ok(Some(next)) => {
                     let spent = self.redirects >= settings.max_redirects;
