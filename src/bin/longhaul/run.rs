@@ -14,7 +14,6 @@ use crate::world::RealWorld;
 use longhaul::batch::{self, Existing, Outcome, Source, exit_code_of};
 use longhaul::session::SessionBuilder;
 use longhaul::{Batch, Error, Session};
-use std::time::Duration;
 
 /// `longhaul run`.
 ///
@@ -144,18 +143,11 @@ fn counted(found: &batch::Plan) -> Counted {
 
 fn report(plan: &Plan, recipe: &SessionBuilder, outcome: Outcome) -> Result<Exit, Error> {
     let exit = Exit(outcome.exit_code());
-    let mut summary = outcome.summary;
-    if let Some(deadline) = plan.policy.timeouts.deadline() {
-        summary.promised_ms = Some(milliseconds(deadline));
-    }
+    let summary = outcome.summary;
     if plan.talks {
         progress::print(&summary::render(&summary, &recipe.proxy_stats()));
     } else if let Some(reason) = summary.stopped.filter(|_| exit != Exit::SUCCESS) {
         progress::print(&format!("longhaul: stopped: {reason}"));
     }
     Ok(exit)
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
 }
