@@ -11,7 +11,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +22,7 @@ use super::play::{Cast, play};
 use super::received::{Received, has_token, latin1, origin_form};
 use super::relay::relay;
 use super::script::{Reply, Script, Step};
-use super::server::{Counts, Incoming, Log, Server, Setup, Shared, Ticket};
+use super::server::{Counts, Incoming, Log, Server, Setup, Shared, Ticket, watched};
 use super::tls::{Ca, Holds, Issued};
 use crate::error::Error;
 
@@ -73,11 +72,6 @@ impl HttpProxy {
         }
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
-
     /// Its URL without credentials: `http://127.0.0.1:PORT`, or https where it speaks TLS.
     pub fn url(&self) -> String {
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.address())
@@ -103,26 +97,7 @@ impl HttpProxy {
         self.log.all()
     }
 
-    /// Forgets the requests seen; the counts stay.
-    pub fn clear_log(&self) {
-        self.log.clear();
-    }
-
-    /// Waits until this many requests have come in all; `false` when `timeout` passes first.
-    pub fn wait_for_requests(&self, count: u64, timeout: Duration) -> bool {
-        self.server.shared().wait_requests(count, timeout)
-    }
-
-    /// Waits until no connection is open; `false` when `timeout` passes first.
-    pub fn wait_until_idle(&self, timeout: Duration) -> bool {
-        self.server.shared().wait_idle(timeout)
-    }
-
-    /// Stops, waits for every connection to end, and goes on with the panic of a handler if
-    /// there was one.
-    pub fn join(self) {
-        self.server.join();
-    }
+    watched!();
 }
 
 /// How an [`HttpProxy`] is set up.

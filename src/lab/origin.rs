@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::ServerConfig;
 
@@ -13,7 +12,7 @@ use super::channel::{BODY_LIMIT, Channel, Piece};
 use super::play::{Cast, play};
 use super::received::Received;
 use super::script::{Reply, Script};
-use super::server::{Counts, Incoming, Log, Server, Setup, Shared};
+use super::server::{Counts, Incoming, Log, Server, Setup, Shared, watched};
 use super::tls::{Ca, Holds, Issued};
 use crate::error::Error;
 use crate::time::{Clock, SystemClock};
@@ -43,11 +42,6 @@ impl Origin {
         }
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
-
     /// The URL of a path: `http://127.0.0.1:PORT/path`, or https where it speaks TLS.
     pub fn url(&self, path: &str) -> String {
         let scheme = if self.tls { "https" } else { "http" };
@@ -70,26 +64,7 @@ impl Origin {
         self.log.all()
     }
 
-    /// Forgets the requests seen; the counts stay.
-    pub fn clear_log(&self) {
-        self.log.clear();
-    }
-
-    /// Waits until this many requests have come in all; `false` when `timeout` passes first.
-    pub fn wait_for_requests(&self, count: u64, timeout: Duration) -> bool {
-        self.server.shared().wait_requests(count, timeout)
-    }
-
-    /// Waits until no connection is open; `false` when `timeout` passes first.
-    pub fn wait_until_idle(&self, timeout: Duration) -> bool {
-        self.server.shared().wait_idle(timeout)
-    }
-
-    /// Stops, waits for every connection to end, and goes on with the panic of a handler if
-    /// there was one.
-    pub fn join(self) {
-        self.server.join();
-    }
+    watched!();
 }
 
 /// How an [`Origin`] is set up; can be started several times, for a plain and a TLS port that

@@ -18,6 +18,38 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 
+/// What can be asked of every server, for one that holds a `server` and a `log`.
+macro_rules! watched {
+    () => {
+        /// Where it listens.
+        pub fn address(&self) -> std::net::SocketAddr {
+            self.server.address()
+        }
+
+        /// Forgets the requests seen; the counts stay.
+        pub fn clear_log(&self) {
+            self.log.clear();
+        }
+
+        /// Waits until this many requests have come in all; `false` when `timeout` passes first.
+        pub fn wait_for_requests(&self, count: u64, timeout: std::time::Duration) -> bool {
+            self.server.shared().wait_requests(count, timeout)
+        }
+
+        /// Waits until no connection is open; `false` when `timeout` passes first.
+        pub fn wait_until_idle(&self, timeout: std::time::Duration) -> bool {
+            self.server.shared().wait_idle(timeout)
+        }
+
+        /// Stops, waits for every connection to end, and goes on with the panic of a handler if
+        /// there was one.
+        pub fn join(self) {
+            self.server.join();
+        }
+    };
+}
+pub(super) use watched;
+
 /// Enough for a TLS handshake in a build without optimisation, with room for a user's handler.
 const STACK: usize = 512 * 1024;
 

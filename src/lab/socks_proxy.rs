@@ -11,7 +11,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use super::channel::Channel;
 use super::dial::Dialer;
@@ -19,7 +18,7 @@ use super::play::{Cast, play};
 use super::received::{Received, latin1};
 use super::relay::relay;
 use super::script::{Script, Step};
-use super::server::{Counts, Incoming, Log, Server, Setup, Shared};
+use super::server::{Counts, Incoming, Log, Server, Setup, Shared, watched};
 use super::socks_wire::{SocksRequest, array, read_login, read_methods, read_v4, read_v5, reply};
 use crate::error::Error;
 use crate::time::{Clock, SystemClock};
@@ -63,11 +62,6 @@ impl SocksProxy {
         }
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
-
     /// Its URL without credentials, with this scheme: `socks5h` gives `socks5h://127.0.0.1:PORT`.
     pub fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.address())
@@ -94,26 +88,7 @@ impl SocksProxy {
         self.log.all()
     }
 
-    /// Forgets the requests seen; the counts stay.
-    pub fn clear_log(&self) {
-        self.log.clear();
-    }
-
-    /// Waits until this many requests have come in all; `false` when `timeout` passes first.
-    pub fn wait_for_requests(&self, count: u64, timeout: Duration) -> bool {
-        self.server.shared().wait_requests(count, timeout)
-    }
-
-    /// Waits until no connection is open; `false` when `timeout` passes first.
-    pub fn wait_until_idle(&self, timeout: Duration) -> bool {
-        self.server.shared().wait_idle(timeout)
-    }
-
-    /// Stops, waits for every connection to end, and goes on with the panic of a handler if
-    /// there was one.
-    pub fn join(self) {
-        self.server.join();
-    }
+    watched!();
 }
 
 /// How a [`SocksProxy`] is set up.
