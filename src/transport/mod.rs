@@ -25,6 +25,8 @@ mod cutter;
 mod dechunk;
 mod dial;
 mod engine;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod head;
 mod hosts;
 mod http_proxy;
