@@ -3,7 +3,7 @@
 //! A peer that sends a byte now and then never lets a read time out, so `connect` and the deadline
 //! have to hold by themselves, whatever is being waited for. Each row is a peer that drips (or
 //! stays silent) in one phase; a limit of half a second is set, and what is told is by how much
-//! the error came late. Prints the table of `docs/timeouts-measured.md`:
+//! the error came late. Prints the table of `docs/timeouts.md`:
 //!
 //! ```sh
 //! cargo run --features lab --example drips
