@@ -66,7 +66,7 @@ impl Ca {
     }
 
     fn client(&self) -> Client {
-        Client::with(|config| config.verify = Verify::Bundle(self.file.path().to_owned()))
+        Client::with(|config| config.tls.verify = Verify::Bundle(self.file.path().to_owned()))
     }
 }
 
@@ -127,7 +127,7 @@ fn a_private_issuer_is_trusted_when_named_and_connections_are_kept() {
         let (server, _) = secure(ca.versions(versions, |_| {}), answer_all);
         let clock = Arc::new(SimClock::default());
         let mut client = Client::with(|config| {
-            config.extra_roots = vec![ca.file.path().to_owned()];
+            config.tls.extra_roots = vec![ca.file.path().to_owned()];
             config.clock = clock.clone();
         });
         for index in 0..3 {
@@ -171,7 +171,7 @@ fn certificates_that_are_not_accepted() {
         let (server, _) = secure(config, answer_all);
         let error = ca.client().get(&url(&server)).unwrap_err();
         assert_tls(&error, ErrorKind::Certificate, Fault::Target, what);
-        let mut trusting = Client::with(|config| config.verify = Verify::Off);
+        let mut trusting = Client::with(|config| config.tls.verify = Verify::Off);
         assert_eq!(trusting.get(&url(&server)).unwrap().1, "ok");
     }
 }
