@@ -146,6 +146,11 @@ impl Session {
             && self.recipe.pool.as_ref().is_some_and(|pool| lock(pool).credentials_left() > 0)
     }
 
+    /// Whether a retry may take another proxy.
+    pub(super) fn has_other_proxies(&self) -> bool {
+        self.recipe.pool.as_ref().is_some_and(|pool| lock(pool).len() > 1)
+    }
+
     /// Sends a request, sleeping through its waits.
     ///
     /// # Errors

@@ -216,8 +216,7 @@ mod tests {
 
     #[test]
     fn identities_are_bounded_and_do_not_share_tickets() {
-        let mut settings = TlsSettings::default();
-        settings.verify = Verify::Off;
+        let settings = TlsSettings { verify: Verify::Off, ..TlsSettings::default() };
         let mut clients = TlsClients::new(&settings).unwrap();
         let nothing = Arc::clone(&clients.nothing);
         let direct = clients.config(Identity::DIRECT, &nothing).unwrap();
