@@ -168,6 +168,11 @@ fn versions_authorities_and_the_own_address() {
     }
     let (record, _) = world.run(&[], &url, &["--native-roots"]);
     assert_eq!(record["error"]["kind"], "certificate", "{record}");
+    // On Linux this variable says where the system keeps its roots.
+    let roots = world.path("ca.pem");
+    let system = [("SSL_CERT_FILE", &*roots)];
+    let (record, said) = world.run(&system, &url, &["--native-roots", "--no-env"]);
+    assert_eq!(record["status"], 200, "{record}{said}");
     let (record, said) = world.run(&[], &url, &["--insecure"]);
     assert_eq!(record["status"], 200);
     assert_eq!(said.matches("certificates are not checked: whoever").count(), 1, "{said}");
