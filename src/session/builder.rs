@@ -46,7 +46,7 @@ pub struct SessionBuilder {
     pub(super) restraint: Restraint,
     pub(super) env: Option<Arc<EnvProxies>>,
     /// What the environment says instead of [`Verify::On`].
-    bundle: Option<Verify>,
+    pub(super) bundle: Option<Verify>,
     pub(super) clock: Arc<dyn Clock>,
     /// Of user names that are templates.
     pub(super) numbers: Arc<Numbers>,
