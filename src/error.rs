@@ -148,9 +148,10 @@ impl Error {
         &self.0.attempts
     }
 
-    /// The name of the exception in a `requests` log.
+    /// The name of the exception in a `requests` log: that of the kind, but `ProxyError` where TLS
+    /// with the proxy failed and not with the target.
     pub fn requests_name(&self) -> &'static str {
-        self.0.kind.requests_name()
+        self.0.kind.requests_name_by(self.0.fault)
     }
 
     /// Whether time ran out: connect, read or deadline.

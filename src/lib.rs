@@ -25,7 +25,7 @@
 //! # Features
 //!
 //! None is on by default. `brotli` and `zstd` decode these content codings (gzip and deflate always
-//! are). `lab` has loopback servers that misbehave on purpose, to test a policy of your own. `cli`
+//! are). `native-roots` lets a session trust the certificates of the system. `lab` has loopback servers that misbehave on purpose, to test a policy of your own. `cli`
 //! is the command.
 //!
 //! # What the public interface is made of

@@ -183,3 +183,32 @@ fn the_tests_that_hold_the_list_of_leaks_exist() {
         );
     }
 }
+
+/// Each message that the page explains is one that the code can give.
+#[test]
+fn the_messages_of_the_page_about_tls_are_those_of_the_code() {
+    let mut source = [
+        include_str!("../src/transport/tls/failure.rs"),
+        include_str!("../src/transport/tls/client_cert.rs"),
+        include_str!("../src/transport/head.rs"),
+    ]
+    .concat();
+    // A backslash at the end of a line joins it to the next.
+    while let Some(at) = source.find("\\\n") {
+        let rest = source[at + 2..].trim_start().to_owned();
+        source.truncate(at);
+        source.push_str(&rest);
+    }
+    let rows = table(include_str!("../docs/tls.md"), "| message | kind |");
+    assert!(rows.len() >= 17);
+    for row in rows {
+        for part in quoted(row[0]).split('…').map(str::trim).filter(|part| !part.is_empty()) {
+            assert!(source.contains(part), "{part:?} of {} is no message", row[0]);
+        }
+        for kind in row[1].split(", ") {
+            let kind = quoted(kind);
+            assert!(ErrorKind::ALL.iter().any(|known| known.name() == kind), "{kind}");
+        }
+        assert!(!row[2].is_empty() && !row[3].is_empty(), "{row:?}");
+    }
+}

@@ -37,6 +37,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ureq", &["transport"]),
     ("rustls", &["transport", "lab"]),
     ("webpki_roots", &["transport"]),
+    ("webpki", &["transport"]),
+    ("rustls_native_certs", &["transport"]),
     ("rcgen", &["lab"]),
     ("cookie_store", &["session"]),
     ("rayon", &["workers"]),

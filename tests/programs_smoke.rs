@@ -19,6 +19,7 @@ use support::microsocks::Microsocks;
 use support::nginx::{LARGE, Nginx, PAGE, SMALL};
 use support::raw::{client_config, connect, exchange, expect, get, tls, to_end};
 use support::squid::{Squid, SquidOptions};
+use support::stunnel::Stunnel;
 use support::tinyproxy::Tinyproxy;
 use support::{PASSWORD, USER};
 
@@ -206,6 +207,39 @@ fn dante_refuses_an_unknown_user() {
     expect(&mut stream, "\x01\x01");
     // Who offers no credentials has nothing in common with it.
     assert_eq!(exchange(dante.address(), "\x05\x01\x00"), "\x05\u{ff}");
+}
+
+#[test]
+fn dante_knows_an_account_that_this_machine_has_not() {
+    let (Some(nginx), Some(dante)) = (Nginx::start(), Dante::start(Method::Accounts)) else {
+        return;
+    };
+    let at = dante.address();
+    let mut stream =
+        Socks5Stream::connect_with_password(at, nginx.plain(), USER, PASSWORD).unwrap();
+    stream.write_all(GET.as_bytes()).unwrap();
+    assert_eq!(body(&to_end(&mut stream)).len(), SMALL);
+    assert!(Socks5Stream::connect_with_password(at, nginx.plain(), USER, "wrong").is_err());
+    assert!(Socks5Stream::connect_with_password(at, nginx.plain(), "root", PASSWORD).is_err());
+    assert!(Socks5Stream::connect(at, nginx.plain()).is_err());
+    let line = format!("tcp/connect [: username%{USER}@");
+    dante.program().wait_for_log("danted.log", |log| log.contains(&line));
+    assert!(std::fs::read_to_string("/etc/passwd").is_ok_and(|own| !own.contains("\nlab:")));
+}
+
+#[test]
+fn stunnel_makes_an_https_proxy_of_squid() {
+    let (Some(nginx), Some(squid)) = (Nginx::start(), Squid::start(&SquidOptions::default()))
+    else {
+        return;
+    };
+    let Some(stunnel) = Stunnel::in_front_of(squid.address(), nginx.ca()) else { return };
+    let mut stream = tls(&client_config(nginx.ca()), "localhost", connect(stunnel.address()));
+    let url = nginx.url("/small/1");
+    write!(stream, "GET {url} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+    assert_status(&to_end(&mut stream), 200);
+    squid.program().wait_for_log("access.log", |log| log.contains(&format!("GET {url} 200 -")));
+    stunnel.program().wait_for_log("stunnel.log", |log| log.contains("TLS accepted"));
 }
 
 #[test]

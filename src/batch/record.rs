@@ -368,7 +368,7 @@ impl ErrorRecord {
         };
         Self {
             kind: Cow::Borrowed(error.kind.name()),
-            requests_name: Cow::Borrowed(error.kind.requests_name()),
+            requests_name: Cow::Borrowed(error.kind.requests_name_by(error.fault)),
             phase: Cow::Borrowed(error.phase.name()),
             fault: Cow::Borrowed(error.fault.name()),
             message,

@@ -112,6 +112,15 @@ impl ErrorKind {
         }
     }
 
+    /// The same, where it is known who failed: urllib3 makes a `ProxyError` of everything up to the
+    /// tunnel.
+    pub(crate) const fn requests_name_by(self, fault: Fault) -> &'static str {
+        match (self, fault) {
+            (Self::Ssl | Self::Certificate, Fault::Proxy) => "ProxyError",
+            _ => self.requests_name(),
+        }
+    }
+
     /// A stable lower-case name, as it stands in records: `connect_timeout`.
     pub const fn name(self) -> &'static str {
         match self {

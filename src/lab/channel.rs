@@ -154,6 +154,14 @@ impl Channel {
         }
     }
 
+    /// The certificate that the client has shown.
+    pub(super) fn client_certificate(&self) -> Option<Arc<[u8]>> {
+        match &self.wire {
+            Wire::Plain(_) => None,
+            Wire::Tls(tls) => Some(Arc::from(tls.conn.peer_certificates()?.first()?.as_ref())),
+        }
+    }
+
     /// What was read ahead and not yet taken.
     pub(super) fn ahead(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()

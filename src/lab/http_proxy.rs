@@ -200,7 +200,7 @@ impl HttpProxyBuilder {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the address cannot be listened on.
     pub fn start(self) -> Result<HttpProxy, Error> {
         let Self { handler, credentials, label, dialer, holds, setup } = self;
-        let config = holds.as_ref().map(Holds::config).transpose()?;
+        let config = holds.as_ref().map(|holds| holds.config(None)).transpose()?;
         let tls = config.is_some();
         let (shared, log) = (Shared::new(), Arc::new(Log::new(setup.keep)));
         let tally = Arc::new(Tally::default());

@@ -38,6 +38,7 @@ impl Origin {
             handler: Arc::new(|_| Reply::new(200).into()),
             on_head: None,
             holds: None,
+            clients: None,
             setup: Setup::default(),
         }
     }
@@ -74,6 +75,7 @@ pub struct OriginBuilder {
     handler: Handler,
     on_head: Option<HeadHandler>,
     holds: Option<Holds>,
+    clients: Option<Ca>,
     setup: Setup,
 }
 
@@ -112,6 +114,12 @@ impl OriginBuilder {
         self
     }
 
+    /// Demands a certificate of this authority from clients; only where TLS is spoken.
+    pub fn client_ca(mut self, ca: &Ca) -> Self {
+        self.clients = Some(ca.clone());
+        self
+    }
+
     /// Listens here instead of on a free port of 127.0.0.1.
     pub fn address(mut self, address: SocketAddr) -> Self {
         self.setup.address = address;
@@ -135,8 +143,8 @@ impl OriginBuilder {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the address cannot be listened on.
     pub fn start(self) -> Result<Origin, Error> {
-        let Self { handler, on_head, holds, setup } = self;
-        let config = holds.as_ref().map(Holds::config).transpose()?;
+        let Self { handler, on_head, holds, clients, setup } = self;
+        let config = holds.as_ref().map(|holds| holds.config(clients.as_ref())).transpose()?;
         let tls = config.is_some();
         let (shared, log) = (Shared::new(), Arc::new(Log::new(setup.keep)));
         let desk = Desk { shared: Arc::clone(&shared), log: Arc::clone(&log), config };
@@ -192,6 +200,7 @@ impl Desk {
         request.tls = channel.is_tls();
         request.sni = channel.sni();
         request.resumed = channel.resumed();
+        request.client_certificate = channel.client_certificate();
         *seen += 1;
         request.request = *seen;
         Ok(Some(request))

@@ -45,6 +45,8 @@ pub struct Received {
     pub sni: Option<String>,
     /// Whether the TLS handshake took up an earlier session.
     pub resumed: bool,
+    /// The certificate that the client has shown, in binary form.
+    pub client_certificate: Option<Arc<[u8]>>,
 }
 
 impl Received {
@@ -85,6 +87,7 @@ impl Received {
             tls: false,
             sni: None,
             resumed: false,
+            client_certificate: None,
         })
     }
 

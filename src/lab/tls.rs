@@ -14,11 +14,12 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
     date_time_ymd,
 };
-use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, ServerConfig};
 
 use crate::error::{Error, ErrorKind};
 
@@ -118,7 +119,7 @@ impl fmt::Debug for Ca {
     }
 }
 
-/// A server certificate with its key.
+/// A certificate of a server, or of a client, with its key.
 #[derive(Clone)]
 pub struct Issued {
     certificate_pem: String,
@@ -131,6 +132,11 @@ impl Issued {
     /// The certificate.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
+    }
+
+    /// The certificate in binary form, as [`Received`](super::Received) has it of a client.
+    pub fn certificate_der(&self) -> &[u8] {
+        &self.certificate
     }
 
     /// The private key, PKCS #8.
@@ -174,8 +180,9 @@ pub(super) enum Holds {
 }
 
 impl Holds {
-    /// The configuration of a TLS port: 1.2 and 1.3, tickets on, no ALPN.
-    pub(super) fn config(&self) -> Result<Arc<ServerConfig>, Error> {
+    /// The configuration of a TLS port: 1.2 and 1.3, tickets on, no ALPN; clients have to show a
+    /// certificate of this authority where there is one.
+    pub(super) fn config(&self, clients: Option<&Ca>) -> Result<Arc<ServerConfig>, Error> {
         let resolver: Arc<dyn ResolvesServerCert> = match self {
             Self::Anything(ca) => Arc::new(ByName {
                 ca: ca.clone(),
@@ -187,11 +194,19 @@ impl Holds {
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(failed)?
-            .with_no_client_auth()
+            .with_client_cert_verifier(client_verifier(clients)?)
             .with_cert_resolver(resolver);
         config.ticketer = ring::Ticketer::new().map_err(failed)?;
         Ok(Arc::new(config))
     }
+}
+
+fn client_verifier(clients: Option<&Ca>) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let Some(ca) = clients else { return Ok(WebPkiClientVerifier::no_client_auth()) };
+    let mut roots = RootCertStore::empty();
+    roots.add(ca.issuer.der().clone()).map_err(failed)?;
+    let provider = Arc::new(ring::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().map_err(failed)
 }
 
 #[derive(Debug)]

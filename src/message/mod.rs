@@ -19,6 +19,7 @@ mod redirect;
 mod request;
 mod response;
 mod settings;
+mod tls;
 
 pub use auth::{Auth, Netrc};
 pub use body::{Body, OpenBody};
@@ -31,4 +32,5 @@ pub use read::{BodyReader, Chunks, Lines};
 pub use redirect::{RedirectRules, follow, is_redirect};
 pub use request::{IntoRequest, Request};
 pub use response::{ConnectionFacts, Response, ResponseBody, ResponseParts, Timings};
-pub use settings::{Overrides, Setting, Settings, Verify};
+pub use settings::{Overrides, Setting, Settings};
+pub use tls::{Cert, TlsSettings, TlsVersion, Verify};

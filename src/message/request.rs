@@ -4,7 +4,7 @@
 //! well as a program from code. Nothing is checked before the request is prepared: a list with one
 //! bad line then has one failed result, and not a program that stops.
 
-use super::{Auth, Body, Overrides, Setting, Verify, quote};
+use super::{Auth, Body, Cert, Overrides, Setting, TlsVersion, Verify, quote};
 use crate::error::{Error, ErrorKind};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
@@ -178,6 +178,30 @@ impl Request {
     /// How certificates are checked.
     pub fn verify(mut self, verify: Verify) -> Self {
         self.overrides.verify = Some(verify);
+        self
+    }
+
+    /// The client certificate of this request.
+    pub fn cert(mut self, cert: impl Into<Cert>) -> Self {
+        self.overrides.cert = Setting::Set(cert.into());
+        self
+    }
+
+    /// Shows no client certificate, whatever the session says.
+    pub fn no_cert(mut self) -> Self {
+        self.overrides.cert = Setting::Unset;
+        self
+    }
+
+    /// The lowest TLS version that is spoken; `None` takes the session's away.
+    pub fn tls_min_version(mut self, version: impl Into<Option<TlsVersion>>) -> Self {
+        self.overrides.tls_min_version = version.into().map_or(Setting::Unset, Setting::Set);
+        self
+    }
+
+    /// The highest TLS version that is spoken; `None` takes the session's away.
+    pub fn tls_max_version(mut self, version: impl Into<Option<TlsVersion>>) -> Self {
+        self.overrides.tls_max_version = version.into().map_or(Setting::Unset, Setting::Set);
         self
     }
 

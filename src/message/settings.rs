@@ -4,10 +4,9 @@
 //! what it leaves out comes from the session. The three states are a type here, so that "not
 //! given" and "taken away" cannot be confused.
 
-use super::{Auth, Headers, Netrc};
+use super::{Auth, Cert, Headers, Netrc, TlsSettings, TlsVersion, Verify};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// requests' three states of a per-request argument: left out, given, or `None`.
@@ -32,19 +31,6 @@ impl<T> Setting<T> {
             Self::Unset => None,
         }
     }
-}
-
-/// Whether and against what certificates are checked.
-#[non_exhaustive]
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub enum Verify {
-    /// Against the default roots.
-    #[default]
-    On,
-    /// Not at all.
-    Off,
-    /// Against the PEM certificates of this file or folder instead of the default roots.
-    Bundle(PathBuf),
 }
 
 /// What a session holds for all its requests.
@@ -73,10 +59,13 @@ pub struct Settings {
     pub max_wire_bytes: Option<u64>,
     /// Hand out the response at its head, and leave reading to the caller; default off.
     pub stream: bool,
-    /// Certificates; default [`Verify::On`].
-    pub verify: Verify,
+    /// Certificates and versions; requests' `verify` and `cert`.
+    pub tls: TlsSettings,
     /// The session's own proxies.
     pub proxies: ProxyMap,
+    /// Whether http targets go through CONNECT too, whatever proxy is in use; default off, as
+    /// requests.
+    pub always_connect: bool,
     /// Whether the environment is consulted: proxies, .netrc, CA bundles; default on.
     pub trust_env: bool,
     /// An uncovered URL is an error rather than direct; default off (on in pools with proxies).
@@ -99,8 +88,9 @@ impl Default for Settings {
             max_body_bytes: None,
             max_wire_bytes: None,
             stream: false,
-            verify: Verify::On,
+            tls: TlsSettings::default(),
             proxies: ProxyMap::new(),
+            always_connect: false,
             trust_env: true,
             proxies_required: false,
             netrc: None,
@@ -148,6 +138,12 @@ pub struct Overrides {
     pub proxies: Option<ProxyMap>,
     /// Certificates.
     pub verify: Option<Verify>,
+    /// The client certificate.
+    pub cert: Setting<Cert>,
+    /// The lowest TLS version.
+    pub tls_min_version: Setting<TlsVersion>,
+    /// The highest TLS version.
+    pub tls_max_version: Setting<TlsVersion>,
     /// Decoded ceiling.
     pub max_body_bytes: Setting<u64>,
 }

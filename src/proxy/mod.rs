@@ -31,6 +31,7 @@ pub use health::Verdict;
 pub use map::ProxyMap;
 pub use no_proxy::NoProxy;
 pub use pool::{Pick, PickRequest, ProxyPool, ProxyStats, Rotation};
+pub(crate) use route::add_proxy_header;
 pub use route::{Identity, Route};
 pub use select::{Chosen, resolve_proxy};
 pub use sessions::SessionPer;

@@ -24,8 +24,8 @@ pub use rotation::Rotation;
 
 use self::rotation::Wheel;
 use super::health::{Evidence, Health, Standing};
-use super::{ProxyUrl, Route, SessionPer, Verdict};
-use crate::error::{Error, ErrorKind};
+use super::{ProxyUrl, Route, SessionPer, Verdict, add_proxy_header};
+use crate::error::Error;
 use crate::rng::Rng;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -208,23 +208,8 @@ impl ProxyPool {
     /// # Errors
     /// `InvalidHeader` for a name that is no token, and for a value with a line break or NUL.
     pub fn proxy_header(self, name: &str, value: &str) -> Result<Self, Error> {
-        // RFC 9110, section 5.6.2.
-        let is_token = !name.is_empty()
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
-        if !is_token {
-            let message = format!("the proxy header {name:?} has a name that cannot be sent");
-            return Err(Error::local(ErrorKind::InvalidHeader, message));
-        }
-        if value.contains(['\r', '\n', '\0']) {
-            let message = format!("the proxy header `{name}` has a value with a line break or NUL");
-            return Err(Error::local(ErrorKind::InvalidHeader, message));
-        }
         let given = self.members.first().map(|member| Arc::clone(&member.route.proxy_headers));
-        let headers: Arc<[(String, String)]> = given
-            .iter()
-            .flat_map(|headers| headers.iter().cloned())
-            .chain([(name.to_owned(), value.to_owned())])
-            .collect();
+        let headers = add_proxy_header(given.as_deref().unwrap_or_default(), name, value)?;
         Ok(self.each_route(|route| route.proxy_headers = Arc::clone(&headers)))
     }
 

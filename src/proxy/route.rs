@@ -1,6 +1,7 @@
 //! One chosen way, and the identity that it belongs to.
 
 use super::ProxyUrl;
+use crate::error::{Error, ErrorKind};
 use std::fmt;
 use std::sync::Arc;
 
@@ -76,6 +77,29 @@ impl Route {
         let shown = Some(Arc::clone(proxy.shown()));
         Self { proxy: Some(proxy), identity, shown, ..Self::direct() }
     }
+}
+
+/// These fields for proxies and one more.
+///
+/// # Errors
+/// `InvalidHeader` for a name that is no token, and for a value with a line break or NUL.
+pub(crate) fn add_proxy_header(
+    given: &[(String, String)],
+    name: &str,
+    value: &str,
+) -> Result<Arc<[(String, String)]>, Error> {
+    // RFC 9110, section 5.6.2.
+    let is_token = !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+    if !is_token {
+        let message = format!("the proxy header {name:?} has a name that cannot be sent");
+        return Err(Error::local(ErrorKind::InvalidHeader, message));
+    }
+    if value.contains(['\r', '\n', '\0']) {
+        let message = format!("the proxy header `{name}` has a value with a line break or NUL");
+        return Err(Error::local(ErrorKind::InvalidHeader, message));
+    }
+    Ok(given.iter().cloned().chain([(name.to_owned(), value.to_owned())]).collect())
 }
 
 impl fmt::Debug for Route {

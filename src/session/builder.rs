@@ -13,7 +13,7 @@ use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
 use super::{CookieJar, Proxies, Session, environment};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Auth, Settings, Verify};
+use crate::message::{Auth, Cert, Settings, TlsSettings, TlsVersion, Verify};
 use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
 use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats};
 use crate::rng::Rng;
@@ -45,6 +45,8 @@ pub struct SessionBuilder {
     pub(super) cooldown: Option<SharedCooldown>,
     pub(super) restraint: Restraint,
     pub(super) env: Option<Arc<EnvProxies>>,
+    /// What the environment says instead of [`Verify::On`].
+    pub(super) bundle: Option<Verify>,
     pub(super) clock: Arc<dyn Clock>,
     /// Of user names that are templates.
     pub(super) numbers: Arc<Numbers>,
@@ -87,6 +89,7 @@ impl Default for SessionBuilder {
             cooldown: None,
             restraint: Restraint::default(),
             env: None,
+            bundle: None,
             clock: Arc::new(SystemClock),
             numbers: Arc::default(),
             exits: Arc::default(),
@@ -186,6 +189,14 @@ impl SessionBuilder {
         self.set(|settings| settings.proxies_required = required)
     }
 
+    /// Whether http targets go through CONNECT too, for proxies that forward nothing: those given
+    /// here, those of a request and those of the environment alike. Default: off, as requests.
+    ///
+    /// [`ProxyPool::always_connect`] says it for a pool alone.
+    pub fn always_connect(self, always_connect: bool) -> Self {
+        self.set(|settings| settings.always_connect = always_connect)
+    }
+
     /// Whether the environment is consulted for proxies, `.netrc` and CA bundles; default on.
     pub fn trust_env(self, trust: bool) -> Self {
         self.set(|settings| settings.trust_env = trust)
@@ -253,14 +264,44 @@ impl SessionBuilder {
 
     /// Whether and against what certificates are checked. Default: the built-in roots, or
     /// `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`, `SSL_CERT_FILE` where the environment is trusted.
+    ///
+    /// DIFFERENCE(verify-over-environment): what is given here wins over those variables; requests
+    /// lets them overrule `session.verify`, also where it is off.
     pub fn verify(self, verify: Verify) -> Self {
-        self.set(|settings| settings.verify = verify)
+        self.set(|settings| settings.tls.verify = verify)
     }
 
-    /// Further roots (a PEM file) beside those of [`verify`](Self::verify): a private CA.
-    pub fn extra_roots(mut self, file: impl Into<PathBuf>) -> Self {
-        self.engine.extra_roots.push(file.into());
-        self.changed()
+    /// Further roots (a PEM file, or a folder of them) beside those of [`verify`](Self::verify): a
+    /// private CA.
+    pub fn extra_roots(self, file: impl Into<PathBuf>) -> Self {
+        let file = file.into();
+        self.set(|settings| settings.tls.extra_roots.push(file))
+    }
+
+    /// The client certificate, shown to every target that asks for one, redirects included: one
+    /// file with certificate and key, or a pair of files. Default: none.
+    ///
+    /// The files are read by [`build`](Self::build). A proxy is never shown it, as in urllib3.
+    pub fn cert(self, cert: impl Into<Cert>) -> Self {
+        let cert = cert.into();
+        self.set(|settings| settings.tls.cert = Some(cert))
+    }
+
+    /// The lowest TLS version that is spoken. Default: 1.2, below which there is none.
+    pub fn tls_min_version(self, version: impl Into<Option<TlsVersion>>) -> Self {
+        let version = version.into();
+        self.set(|settings| settings.tls.min_version = version)
+    }
+
+    /// The highest TLS version that is spoken. Default: 1.3, above which there is none.
+    pub fn tls_max_version(self, version: impl Into<Option<TlsVersion>>) -> Self {
+        let version = version.into();
+        self.set(|settings| settings.tls.max_version = version)
+    }
+
+    /// Everything about TLS at once, in place of what was said before.
+    pub fn tls(self, tls: TlsSettings) -> Self {
+        self.set(|settings| settings.tls = tls)
     }
 
     /// Hosts whose connections are kept, the least recently used going first; urllib3's
@@ -281,7 +322,9 @@ impl SessionBuilder {
         self.changed()
     }
 
-    /// The own address to dial from.
+    /// The own address to dial from. Default: as the operating system chooses.
+    ///
+    /// One that is none of this machine's is told by [`build`](Self::build).
     pub fn source_address(mut self, address: IpAddr) -> Self {
         self.engine.source_address = Some(address);
         self.changed()
@@ -368,7 +411,8 @@ impl SessionBuilder {
     /// Checks the settings and makes a session.
     ///
     /// # Errors
-    /// `Config` for timeouts of zero and certificates that cannot be read, `InvalidHeader` for a
+    /// `Config` for timeouts of zero, certificates and keys that cannot be used, a range of TLS
+    /// versions with nothing in it and a source address of another machine, `InvalidHeader` for a
     /// field that cannot be sent, `InvalidProxyUrl` for a proxy variable of the environment that
     /// cannot be used.
     pub fn build(&self) -> Result<Session, Error> {
@@ -388,6 +432,7 @@ impl SessionBuilder {
         }
         let mut recipe = self.clone();
         recipe.settings.timeouts.validate()?;
+        recipe.settings.tls.validate()?;
         if recipe.settings.trust_env {
             recipe.read_environment()?;
         }
@@ -396,7 +441,7 @@ impl SessionBuilder {
 
     /// A transport of its own, for single attempts that no session makes.
     pub(crate) fn bare_transport(&self) -> Result<Box<dyn Transport>, Error> {
-        self.make(&self.settings.verify)
+        self.make(&self.settings.tls)
     }
 
     /// Where the time of this recipe comes from.
@@ -419,10 +464,10 @@ impl SessionBuilder {
         if self.env.is_none() {
             self.env = Some(Arc::new(EnvProxies::from_env()?));
         }
-        if self.settings.verify == Verify::On
-            && let Some(bundle) = environment::ca_bundle()
-        {
-            Arc::make_mut(&mut self.settings).verify = bundle;
+        self.bundle = environment::ca_bundle();
+        if self.bundle.is_some() && self.settings.tls.verify == Verify::On {
+            let settings = Arc::make_mut(&mut self.settings);
+            settings.tls.verify = self.bundle.clone().unwrap_or_default();
         }
         if self.settings.netrc.is_none()
             && let Some(netrc) = environment::netrc()
@@ -432,12 +477,22 @@ impl SessionBuilder {
         Ok(())
     }
 
-    pub(super) fn make(&self, verify: &Verify) -> Result<Box<dyn Transport>, Error> {
+    /// A request's settings, with what [`Verify::On`] means in this environment.
+    pub(super) fn under_environment(&self, mut tls: TlsSettings) -> TlsSettings {
+        if tls.verify == Verify::On
+            && let Some(bundle) = &self.bundle
+        {
+            tls.verify = bundle.clone();
+        }
+        tls
+    }
+
+    pub(super) fn make(&self, tls: &TlsSettings) -> Result<Box<dyn Transport>, Error> {
         match &self.make_transport {
             Some(make) => make(),
             None => {
                 let mut config = self.engine.clone();
-                config.verify = verify.clone();
+                config.tls = tls.clone();
                 Ok(Box::new(Engine::new(&config)?))
             }
         }

@@ -46,6 +46,19 @@ fn read_netrc(path: &Path) -> Option<Netrc> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::TlsSettings;
+    use crate::session::{Session, SessionBuilder};
+
+    #[test]
+    fn a_request_that_asks_for_the_default_gets_the_bundle_of_the_environment() {
+        let mut recipe = Session::builder();
+        let on = |recipe: &SessionBuilder| recipe.under_environment(TlsSettings::default()).verify;
+        assert_eq!(on(&recipe), Verify::On);
+        recipe.bundle = Some(Verify::Bundle("ca.pem".into()));
+        assert_eq!(on(&recipe), Verify::Bundle("ca.pem".into()));
+        let off = TlsSettings { verify: Verify::Off, ..TlsSettings::default() };
+        assert_eq!(recipe.under_environment(off).verify, Verify::Off);
+    }
 
     #[test]
     fn bundles_by_precedence_and_empty_means_unset() {

@@ -6,7 +6,7 @@ use super::identity::Jars;
 use super::router::lock;
 use super::{CookieJar, RequestBuilder};
 use crate::error::Error;
-use crate::message::{Request, Response, Settings, Verify};
+use crate::message::{Overrides, Request, Response, Settings, TlsSettings};
 use crate::proxy::{Identity, Route};
 use crate::rng::Rng;
 use crate::time::Clock;
@@ -41,13 +41,17 @@ impl fmt::Debug for Session {
 pub(super) struct Core {
     clock: Arc<dyn Clock>,
     transport: Box<dyn Transport>,
-    /// Transports for requests that verify otherwise than the session; hardly ever more than one.
-    others: Vec<(Verify, Box<dyn Transport>)>,
+    /// Transports for requests with other TLS settings than the session's, the most recently used
+    /// last; hardly ever more than one.
+    others: Vec<(TlsSettings, Box<dyn Transport>)>,
     pub(super) jars: Jars,
     pub(super) rng: Rng,
     /// Of user names that are templates, where each session has its own.
     pub(super) number: Option<u64>,
 }
+
+/// How many transports a session keeps for requests with TLS settings of their own.
+const MOST_OTHERS: usize = 8;
 
 impl Core {
     pub(super) fn now(&self) -> Instant {
@@ -58,23 +62,30 @@ impl Core {
         self.clock.wall()
     }
 
-    /// The transport that verifies as wanted.
+    /// The transport with the TLS settings that the request wants. Connections and tickets belong
+    /// to one transport, so none is used under settings that it was not made under.
     pub(super) fn transport(
         &mut self,
         session: &Session,
-        verify: Option<&Verify>,
+        overrides: &Overrides,
     ) -> Result<&mut dyn Transport, Error> {
-        let Some(verify) = verify.filter(|verify| **verify != session.settings().verify) else {
+        let own = &session.settings().tls;
+        let wanted = own.overridden(overrides).map(|tls| session.recipe.under_environment(tls));
+        let Some(wanted) = wanted.filter(|wanted| wanted != own) else {
             return Ok(self.transport.as_mut());
         };
-        let at = match self.others.iter().position(|(have, _)| have == verify) {
-            Some(at) => at,
+        let kept = match self.others.iter().position(|(have, _)| *have == wanted) {
+            Some(at) => self.others.remove(at),
             None => {
-                self.others.push((verify.clone(), session.recipe.make(verify)?));
-                self.others.len() - 1
+                let transport = session.recipe.make(&wanted)?;
+                if self.others.len() >= MOST_OTHERS {
+                    self.others.remove(0);
+                }
+                (wanted, transport)
             }
         };
-        match self.others.get_mut(at) {
+        self.others.push(kept);
+        match self.others.last_mut() {
             Some((_, transport)) => Ok(transport.as_mut()),
             None => Ok(self.transport.as_mut()),
         }
@@ -133,6 +144,11 @@ impl Session {
     pub(super) fn other_credentials(&self, route: &Route) -> bool {
         route.member.is_some()
             && self.recipe.pool.as_ref().is_some_and(|pool| lock(pool).credentials_left() > 0)
+    }
+
+    /// Whether a retry may take another proxy.
+    pub(super) fn has_other_proxies(&self) -> bool {
+        self.recipe.pool.as_ref().is_some_and(|pool| lock(pool).len() > 1)
     }
 
     /// Sends a request, sleeping through its waits.

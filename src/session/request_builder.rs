@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::error::Error;
-use crate::message::{Auth, Body, Request, Response, Verify};
+use crate::message::{Auth, Body, Cert, Request, Response, TlsVersion, Verify};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
 use serde::Serialize;
@@ -122,6 +122,27 @@ impl<'a> RequestBuilder<'a> {
     /// Whether and against what certificates are checked.
     pub fn verify(self, verify: Verify) -> Self {
         self.map(|request| request.verify(verify))
+    }
+
+    /// The client certificate: one file with certificate and key, or a pair of files. A
+    /// connection that was made without it is not used.
+    pub fn cert(self, cert: impl Into<Cert>) -> Self {
+        self.map(|request| request.cert(cert))
+    }
+
+    /// Shows no client certificate, whatever the session says; `None` in requests.
+    pub fn no_cert(self) -> Self {
+        self.map(Request::no_cert)
+    }
+
+    /// The lowest TLS version that is spoken; `None` takes the session's away.
+    pub fn tls_min_version(self, version: impl Into<Option<TlsVersion>>) -> Self {
+        self.map(|request| request.tls_min_version(version))
+    }
+
+    /// The highest TLS version that is spoken; `None` takes the session's away.
+    pub fn tls_max_version(self, version: impl Into<Option<TlsVersion>>) -> Self {
+        self.map(|request| request.tls_max_version(version))
     }
 
     /// Ceiling of decoded body bytes.

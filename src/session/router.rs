@@ -105,7 +105,7 @@ impl SessionBuilder {
             if let Some(pool) = &self.pool {
                 lock(pool).dress(&mut route);
             }
-            return self.cooled(route, ask, rng);
+            return self.cooled(self.tunnelled(route), ask, rng);
         }
         if let Some(pool) = &self.pool {
             return self.route_by_pool(pool, ask, numbers, rng);
@@ -125,7 +125,7 @@ impl SessionBuilder {
             }
             Chosen::Uncovered => Route::direct(),
         };
-        self.cooled(route, ask, rng)
+        self.cooled(self.tunnelled(route), ask, rng)
     }
 
     fn route_by_pool(
@@ -146,6 +146,7 @@ impl SessionBuilder {
             drop(locked);
             match picked {
                 Pick::Use(route) => {
+                    let route = self.tunnelled(route);
                     let lease = Lease(route.member.map(|member| Held {
                         pool: Arc::clone(pool),
                         member,
@@ -203,6 +204,12 @@ impl SessionBuilder {
             Some(until) => Way::NotBefore(until, crate::error::WaitReason::Cooldown),
             None => Way::NotBefore(ask.now, crate::error::WaitReason::NoProxy),
         }
+    }
+
+    /// The way under the session's `always_connect`, which adds to what a pool says of its own.
+    fn tunnelled(&self, mut route: Route) -> Route {
+        route.always_connect |= self.settings.always_connect;
+        route
     }
 
     fn cooled(&self, route: Route, ask: &Ask<'_>, rng: &mut Rng) -> Way {

@@ -200,23 +200,16 @@ impl Connector {
     ) -> Result<Stream, Error> {
         let wait = dialer.wait;
         let begun = wait.now();
+        if !self.tls.is_checked() && self.hosts.is_first_unchecked() {
+            log::warn!(
+                "certificates are not checked: whoever answers as {host}, or as any other host, is \
+                 believed (said once)"
+            );
+        }
         let result = self.tls.handshake(stream, host, identity, fault, wait);
         let took = wait.now().saturating_duration_since(begun);
         timings.tls = Some(timings.tls.unwrap_or(Duration::ZERO) + took);
-        result.map_err(|error| {
-            if dialer.cutter.is_cut() {
-                map_error::cancelled(Phase::Tls)
-            } else if Expired::of(&error).is_some() {
-                map_error::timeout(&error, Phase::Tls, fault)
-            } else if error
-                .get_ref()
-                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Error>)
-            {
-                Error::from_io(error, Phase::Tls, fault)
-            } else {
-                tls::handshake_error(error, fault)
-            }
-        })
+        result
     }
 }
 
@@ -249,6 +242,9 @@ pub(super) fn handshake_failed(error: io::Error, stream: &Stream) -> Error {
     }
     if Expired::of(&error).is_some() {
         return map_error::timeout(&error, Phase::Proxy, Fault::Proxy);
+    }
+    if let Some(refusal) = tls::refused_late(&error, stream) {
+        return refusal.with_source(error);
     }
     let message = if error.kind() == io::ErrorKind::UnexpectedEof {
         "the proxy closed the connection in the middle of the handshake".to_owned()

@@ -43,6 +43,26 @@ pub(super) struct Dialer<'a> {
     pub(super) fault: Fault,
 }
 
+/// Refuses an own address that no socket can be bound to, before anything depends on it.
+///
+/// # Errors
+/// `Config` where no interface of this machine has it.
+pub(super) fn check_source(source: IpAddr) -> Result<(), Error> {
+    let address = SocketAddr::new(source, 0);
+    let bound = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)
+        .and_then(|socket| socket.bind(&SockAddr::from(address)));
+    match bound {
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+            Err(Error::config(format!(
+                "the source address {source} is none of this machine's; give one that an interface \
+                 here has, or leave it out"
+            )))
+        }
+        // Anything else is for the one who dials to tell, with the target.
+        _ => Ok(()),
+    }
+}
+
 impl Dialer<'_> {
     /// Connects to the first address of `host` that answers.
     pub(super) fn dial(

@@ -17,20 +17,21 @@ use super::idle::{Conn, GOODBYE, IdlePool};
 use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
-use super::tls::TlsClients;
+use super::tls::{self, TlsClients};
 use super::upload::Upload;
 use super::wait::Wait;
 use super::wire::{Sent, Shared, Wire};
-use super::{AttemptLimits, Incoming, Outgoing, OutgoingBody, Transport, http_proxy, map_error};
+use super::{
+    AttemptLimits, Incoming, Outgoing, OutgoingBody, Transport, dial, http_proxy, map_error,
+};
 use crate::error::{Error, ErrorKind, Fault, Phase};
-use crate::message::{ConnectionFacts, Timings, Verify};
+use crate::message::{ConnectionFacts, Timings, TlsSettings};
 use crate::proxy::{Identity, Route};
 use crate::time::{Clock, SystemClock};
 use http::Method;
 use std::fmt;
 use std::io::Read;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use url::Url;
@@ -42,10 +43,8 @@ const REFUSAL: u64 = 1024;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EngineConfig {
-    /// Certificates.
-    pub verify: Verify,
-    /// Further roots (PEM) beside those of `verify`.
-    pub extra_roots: Vec<PathBuf>,
+    /// Certificates and versions.
+    pub tls: TlsSettings,
     /// Hosts whose connections are kept (LRU); urllib3's `pool_connections`, default 10.
     pub pool_connections: usize,
     /// Idle connections kept per host; urllib3's `pool_maxsize`, default 10.
@@ -77,8 +76,7 @@ pub struct Kept {
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {
-            verify: Verify::On,
-            extra_roots: Vec::new(),
+            tls: TlsSettings::default(),
             pool_connections: 10,
             pool_maxsize: 10,
             source_address: None,
@@ -128,11 +126,11 @@ impl Engine {
     /// An engine with its own connection pool.
     ///
     /// # Errors
-    /// `Config` for roots that cannot be read.
+    /// `Config` for certificates and keys that cannot be used, and for a source address that is
+    /// none of this machine's.
     pub fn new(config: &EngineConfig) -> Result<Self, Error> {
         let EngineConfig {
-            verify,
-            extra_roots,
+            tls,
             pool_connections,
             pool_maxsize,
             source_address,
@@ -141,6 +139,9 @@ impl Engine {
             cutter,
             hosts,
         } = config;
+        if let Some(source) = source_address {
+            dial::check_source(*source)?;
+        }
         let shared = Arc::new(Shared {
             idle: IdlePool::new(*pool_connections, *pool_maxsize),
             clock: Arc::clone(clock),
@@ -148,7 +149,7 @@ impl Engine {
             slot: Slot::default(),
         });
         let connector = Connector {
-            tls: TlsClients::new(verify, extra_roots)?,
+            tls: TlsClients::new(tls)?,
             resolver: Arc::clone(resolver),
             source: *source_address,
             hosts: Arc::clone(hosts),
@@ -246,6 +247,11 @@ impl Engine {
         result.map(|written| (written, sent)).map_err(|error| {
             if conn.stream.is_cut() {
                 return map_error::cancelled(Phase::Send);
+            }
+            if !request.reused
+                && let Some(refusal) = tls::refused_late(&error, &conn.stream)
+            {
+                return refusal.with_source(error);
             }
             let stale = request.reused && is_broken(&error);
             map_error::exchange(error, Phase::Send)

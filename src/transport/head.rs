@@ -332,8 +332,19 @@ pub(super) fn too_long() -> Error {
     )
 }
 
-/// The error for an answer that does not begin as one.
-pub(super) fn not_http(bytes: &[u8]) -> Error {
+/// The error for an answer that does not begin as one; of a proxy, where it was to fetch.
+pub(super) fn not_http(bytes: &[u8], forwarded: bool) -> Error {
+    // An alert or a handshake message, and the number that stands in every version's records.
+    if matches!(bytes, [0x15 | 0x16, 0x03, ..]) {
+        let (fault, what) = match forwarded {
+            true => (Fault::Proxy, "the proxy answers in TLS; write https:// in front of it"),
+            false => (
+                Fault::Target,
+                "the server answers in TLS: this port is meant for https; write https:// in the URL",
+            ),
+        };
+        return Error::new(ErrorKind::Protocol, Phase::Headers, fault, what);
+    }
     malformed(&format!("it does not begin with HTTP/1 but with {}", shown(bytes)))
 }
 

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,11 @@ const MOST: usize = 4096;
 const PREFERRED: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
-pub(super) struct Hosts(Mutex<HashMap<Box<str>, Known>>);
+pub(super) struct Hosts {
+    known: Mutex<HashMap<Box<str>, Known>>,
+    /// Whether it was said that certificates are not checked.
+    unchecked: AtomicBool,
+}
 
 #[derive(Default)]
 struct Known {
@@ -54,8 +59,13 @@ impl Hosts {
         !std::mem::replace(&mut entry(&mut hosts, host).told, true)
     }
 
+    /// Whether nobody has said yet that certificates are not checked.
+    pub(super) fn is_first_unchecked(&self) -> bool {
+        !self.unchecked.swap(true, Ordering::Relaxed)
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

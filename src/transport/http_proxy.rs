@@ -66,7 +66,13 @@ fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), E
     loop {
         match scanner.scan(&bytes) {
             Scan::Skip(blank) => drop(bytes.drain(..blank)),
-            Scan::NotHttp => return Err(broken_reply(&head::not_http(&bytes))),
+            Scan::NotHttp => {
+                let error = head::not_http(&bytes, true);
+                return Err(match error.fault() {
+                    Fault::Proxy => unreachable(error.message().to_owned()),
+                    _ => broken_reply(&error),
+                });
+            }
             Scan::Complete(length) if length > MAX_HEAD => return Err(flood()),
             Scan::Complete(length) => {
                 let rest = bytes.split_off(length);

@@ -6,7 +6,7 @@
 //! or that it ended too soon.
 
 use super::stream::is_broken;
-use super::tls::tls_error;
+use super::tls::Failure;
 use super::wait::{Expired, Expiry};
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use std::io;
@@ -74,9 +74,10 @@ pub(super) fn exchange(error: io::Error, phase: Phase) -> Error {
     if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Error>) {
         return Error::from_io(error, phase, Fault::Target);
     }
+    let failure = Failure::of(&error);
     let kind = match phase {
         Phase::Body => ErrorKind::IncompleteBody,
-        _ if tls_error(&error).is_some() => ErrorKind::Ssl,
+        _ if failure.is_some() => ErrorKind::Ssl,
         _ => ErrorKind::Connection,
     };
     let what = match phase {
@@ -84,7 +85,8 @@ pub(super) fn exchange(error: io::Error, phase: Phase) -> Error {
         Phase::Headers => "before the response was complete",
         _ => "in the middle of the body",
     };
-    let message = match tls_error(&error) {
+    let fault = failure.map_or(Fault::Target, |failure| failure.fault);
+    let message = match failure {
         Some(reason) => format!("TLS failed {what}: {reason}"),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
             format!("the connection ended {what} without the word of TLS that it should")
@@ -92,7 +94,7 @@ pub(super) fn exchange(error: io::Error, phase: Phase) -> Error {
         None if is_broken(&error) => format!("the connection broke {what}: {error}"),
         None => format!("the connection failed {what}: {error}"),
     };
-    Error::new(kind, phase, Fault::Target, message).with_source(error)
+    Error::new(kind, phase, fault, message).with_source(error)
 }
 
 /// What ureq says of a response, or what our transport said through it.

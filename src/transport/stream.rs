@@ -4,7 +4,9 @@
 //! target. The layers share one set of clocks, since every wait ends at the one socket below.
 
 use super::socket::Socket;
+use super::tls::{Asked, Failure};
 use super::wait::Wait;
+use crate::error::Fault;
 use rustls::ClientConnection;
 use std::fmt;
 use std::io::{self, BufRead, IoSlice, Read, Write};
@@ -27,6 +29,9 @@ enum Layer {
 struct Tls {
     session: ClientConnection,
     below: Stream,
+    /// Who is at the other end.
+    fault: Fault,
+    asked: Asked,
 }
 
 /// How writing a request ended.
@@ -44,9 +49,29 @@ impl Stream {
         Self { layer: Layer::Plain(socket), pending: Vec::new() }
     }
 
-    /// TLS over `below`, with the handshake still to be done.
-    pub(super) fn tls(session: ClientConnection, below: Self) -> Self {
-        Self { layer: Layer::Tls(Box::new(Tls { session, below })), pending: Vec::new() }
+    /// TLS over `below` with the target or the proxy, the handshake still to be done.
+    pub(super) fn tls(session: ClientConnection, below: Self, fault: Fault) -> Self {
+        let tls = Tls { session, below, fault, asked: Asked::No };
+        Self { layer: Layer::Tls(Box::new(tls)), pending: Vec::new() }
+    }
+
+    /// Notes whether the peer of the outermost layer has asked for a client certificate.
+    pub(super) fn set_asked(&mut self, asked: Asked) {
+        if let Layer::Tls(tls) = &mut self.layer {
+            tls.asked = asked;
+        }
+    }
+
+    /// Whether this peer has asked for a client certificate.
+    pub(super) fn asked(&self, peer: Fault) -> Asked {
+        let mut stream = self;
+        while let Layer::Tls(tls) = &stream.layer {
+            if tls.fault == peer {
+                return tls.asked;
+            }
+            stream = &tls.below;
+        }
+        Asked::No
     }
 
     /// Gives bytes back that belong to whoever reads next.
@@ -103,7 +128,12 @@ impl Stream {
             Layer::Tls(tls) => tls.write_all(slices, wait, watch, sent),
         };
         match result {
-            Err(error) if watch && is_broken(&error) && self.has_answer() => Ok(Written::Answered),
+            Err(error) if watch && is_broken(&error) => match self.has_answer() {
+                Ok(true) => Ok(Written::Answered),
+                // The alert says why it broke.
+                Err(alert) if Failure::of(&alert).is_some() => Err(alert),
+                _ => Err(error),
+            },
             other => other,
         }
     }
@@ -140,10 +170,10 @@ impl Stream {
     }
 
     /// Whether bytes of the peer can be read right now.
-    fn has_answer(&mut self) -> bool {
+    fn has_answer(&mut self) -> io::Result<bool> {
         match &mut self.layer {
-            Layer::Plain(socket) => socket.peek_now().is_ok_and(|amount| amount > 0),
-            Layer::Tls(tls) => tls.advance_now().is_ok_and(|plaintext| plaintext > 0),
+            Layer::Plain(socket) => socket.peek_now().map(|amount| amount > 0),
+            Layer::Tls(tls) => tls.advance_now().map(|plaintext| plaintext > 0),
         }
     }
 
@@ -179,11 +209,11 @@ impl Stream {
         }
     }
 
-    /// The TLS session with the stream below it, for the handshake.
-    pub(super) fn session(&mut self) -> Option<(&mut ClientConnection, &mut Self)> {
+    /// The TLS session with the stream below it and who is at its end, for the handshake.
+    pub(super) fn session(&mut self) -> Option<(&mut ClientConnection, &mut Self, Fault)> {
         match &mut self.layer {
             Layer::Plain(_) => None,
-            Layer::Tls(tls) => Some((&mut tls.session, &mut tls.below)),
+            Layer::Tls(tls) => Some((&mut tls.session, &mut tls.below, tls.fault)),
         }
     }
 }
@@ -195,7 +225,7 @@ impl Tls {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => return done,
             }
-            receive(&mut self.session, &mut self.below, wait)?;
+            receive(&mut self.session, &mut self.below, self.fault, wait)?;
             // Answers to key updates. A peer that has stopped listening may still have something
             // to say, so their failure is left to the next write.
             if self.session.wants_write() {
@@ -244,7 +274,10 @@ impl Tls {
     /// Processes what has arrived, without waiting; how much plaintext can be read.
     fn advance_now(&mut self) -> io::Result<usize> {
         loop {
-            let state = self.session.process_new_packets().map_err(tls_error)?;
+            let state = self
+                .session
+                .process_new_packets()
+                .map_err(|reason| Failure::io(reason, self.fault))?;
             if state.plaintext_bytes_to_read() > 0 || state.peer_has_closed() {
                 return Ok(state.plaintext_bytes_to_read());
             }
@@ -288,10 +321,11 @@ impl Tls {
 pub(super) fn receive(
     session: &mut ClientConnection,
     below: &mut Stream,
+    fault: Fault,
     wait: &Wait<'_>,
 ) -> io::Result<usize> {
     let amount = session.read_tls(&mut Blocking { stream: below, wait, watch: false })?;
-    session.process_new_packets().map_err(tls_error)?;
+    session.process_new_packets().map_err(|reason| Failure::io(reason, fault))?;
     Ok(amount)
 }
 
@@ -352,10 +386,6 @@ fn write_plain(
             Err(error) => return Err(error),
         }
     }
-}
-
-fn tls_error(error: rustls::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 /// Whether the peer, or something on the way, has closed the connection under us.

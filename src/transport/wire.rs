@@ -202,7 +202,7 @@ impl Wire {
                 Scan::NotHttp => {
                     // On a connection that was kept these bytes were on their way before the
                     // request was: the end of a body that was longer than announced, as a rule.
-                    return Err(head::not_http(self.input.filled())
+                    return Err(head::not_http(self.input.filled(), self.request.forwarded)
                         .with_stale(self.request.reused && self.interim == 0));
                 }
                 Scan::Partial => {
@@ -313,6 +313,14 @@ impl Wire {
     fn broken(&self, error: io::Error, phase: Phase) -> Error {
         if self.is_cut() {
             return map_error::cancelled(phase);
+        }
+        if phase == Phase::Headers
+            && !self.request.reused
+            && self.gauge.received() == 0
+            && let Some(conn) = &self.conn
+            && let Some(refusal) = super::tls::refused_late(&error, &conn.stream)
+        {
+            return refusal.with_source(error);
         }
         let stale = self.is_stale() && super::stream::is_broken(&error);
         map_error::exchange(error, phase).with_stale(stale)

@@ -159,7 +159,7 @@ fn what_is_kept_of_many_identities_is_bounded() {
     let site = Origin::builder().tls(ca()).keep(0).start().unwrap();
     let gateway = HttpProxy::builder().elsewhere(site.address()).keep(0).start().unwrap();
     let mut config = EngineConfig::default();
-    config.verify = Verify::Off;
+    config.tls.verify = Verify::Off;
     let mut engine = Engine::new(&config).unwrap();
     let limits =
         AttemptLimits { connect: Some(secs(20.0)), read: Some(secs(20.0)), deadline: None };

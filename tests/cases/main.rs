@@ -14,3 +14,4 @@ mod identities;
 mod roads;
 mod said;
 mod storm;
+mod unchecked;

@@ -123,3 +123,16 @@ fn dante_in_three_versions() {
     assert_eq!(verdict(&found[0]), ("works", None), "{}", found[0]);
     assert_eq!(verdict(&found[1]), ("wrong_scheme", Some("socks5h")), "{}", found[1]);
 }
+
+#[test]
+fn dante_with_accounts() {
+    let Some(dante) = Dante::start(Method::Accounts) else { return };
+    let found = check(&[
+        format!("socks5h://{}@{}", userinfo(PASSWORD), dante.address()),
+        format!("socks5://{}@{}", userinfo("wrong-password"), dante.address()),
+        format!("socks5://{}", dante.address()),
+    ]);
+    let verdicts: Vec<_> = found.iter().map(verdict).collect();
+    assert_eq!(verdicts, [("works", None), ("unauthorized", None), ("unauthorized", None)]);
+    assert_eq!(found[0]["authenticated"], true);
+}

@@ -22,7 +22,13 @@ const SECRETS: &[&str] = &["mallory", "wr0ng", "staple", "bWFsbG9yeTp3cjBuZ0BzdG
 
 /// Five hundred URLs through a proxy that accepts nobody; gives the number of connections that
 /// were made to it.
-fn refused(nginx: &Nginx, tls: bool, scheme: &str, userinfo: &str, proxy: SocketAddr) -> usize {
+pub(crate) fn refused(
+    nginx: &Nginx,
+    tls: bool,
+    scheme: &str,
+    userinfo: &str,
+    proxy: SocketAddr,
+) -> usize {
     let relay = Relay::to(proxy);
     let job = Job::new((0..500).map(|page| match tls {
         true => nginx.tls_url(&format!("/small/{page}")),
@@ -114,6 +120,18 @@ fn dante() {
     for userinfo in [wrong(), String::new()] {
         refused(&nginx, false, "socks5", &userinfo, dante.address());
     }
+}
+
+#[test]
+fn dante_with_accounts() {
+    let (Some(nginx), Some(dante)) = (Nginx::start(), Dante::start(Method::Accounts)) else {
+        return;
+    };
+    let wrong_password = format!("{USER}:{WRONG_PASSWORD}@");
+    for userinfo in [wrong_password, wrong(), String::new()] {
+        refused(&nginx, false, "socks5h", &userinfo, dante.address());
+    }
+    assert!(!dante.access_log().contains("tcp/connect"), "{}", dante.access_log());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::job::{Job, retries};
+use super::support::dante::{Dante, Method};
 use super::support::nginx::Nginx;
 use super::support::squid::{Squid, SquidOptions};
 use super::support::tinyproxy::Tinyproxy;
@@ -122,6 +123,31 @@ fn tinyproxy_with_credentials() {
         retries(&records),
         ended.took()
     );
+}
+
+#[test]
+fn dante_with_accounts() {
+    let (Some(nginx), Some(dante)) = (Nginx::start(), Dante::start(Method::Accounts)) else {
+        return;
+    };
+    for scheme in ["socks5", "socks5h"] {
+        let job = Job::new((0..200).map(|page| match page % 2 {
+            0 => nginx.url(&format!("/small/{page}")),
+            _ => nginx.tls_url(&format!("/small/{page}")),
+        }));
+        job.write("ca.pem", nginx.ca().pem());
+        let proxy = format!("{scheme}://{USER}:{PASSWORD}@{}", dante.address());
+        let ended = job.run(&["-w", "8", "-x", &proxy, "--cacert", "ca.pem"]);
+        ended.assert_code(0);
+        let records = job.all_ok_once();
+        job.assert_nowhere(&[PASSWORD]);
+        println!("dante, {scheme}: {} records; {}", records.len(), ended.took());
+    }
+    let user = format!("tcp/connect [: username%{USER}@");
+    let log = dante.program().wait_for_log("danted.log", |log| log.contains(&user));
+    let connections = log.lines().filter(|line| line.contains("tcp/connect [:"));
+    assert!(connections.clone().count() > 1);
+    assert!(connections.into_iter().all(|line| line.contains(&user)), "{log}");
 }
 
 /// tinyproxy closes after each response and does not say so, and a POST cannot be sent twice.

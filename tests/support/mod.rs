@@ -1,4 +1,4 @@
-//! Real servers for tests: nginx, squid, tinyproxy, dante and microsocks on loopback.
+//! Real servers for tests: nginx, squid, tinyproxy, dante, microsocks and stunnel on loopback.
 //!
 //! A client that was only ever tried on servers of its own family is tried on its own mistakes.
 //! Each program runs in the foreground on a free port, with its configuration, its logs and its
@@ -29,6 +29,7 @@ pub(crate) mod process;
 pub(crate) mod raw;
 pub(crate) mod relay;
 pub(crate) mod squid;
+pub(crate) mod stunnel;
 pub(crate) mod tinyproxy;
 
 use std::env;
@@ -46,13 +47,32 @@ pub(crate) const PASSWORD: &str = "c0rrect-horse";
 /// # Panics
 /// When the program is missing and `LONGHAUL_REQUIRE_PROGRAMS=1` is set.
 pub(crate) fn require(name: &str) -> Option<PathBuf> {
-    if let Some(found) = find(name) {
-        return Some(found);
+    required(name, find(name))
+}
+
+/// Where a library is that is loaded into another program; as [`require`].
+///
+/// # Panics
+/// As [`require`].
+pub(crate) fn require_library(name: &str) -> Option<PathBuf> {
+    let folders = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/lib",
+    ];
+    let file = folders.iter().map(|folder| Path::new(folder).join(name)).find(|file| file.exists());
+    required(name, file)
+}
+
+fn required(name: &str, found: Option<PathBuf>) -> Option<PathBuf> {
+    if found.is_none() {
+        let required = env::var_os("LONGHAUL_REQUIRE_PROGRAMS").is_some_and(|value| value == "1");
+        assert!(!required, "{name} is not installed, and LONGHAUL_REQUIRE_PROGRAMS=1 demands it");
+        skip(&format!("{name} is not installed"));
     }
-    let required = env::var_os("LONGHAUL_REQUIRE_PROGRAMS").is_some_and(|value| value == "1");
-    assert!(!required, "{name} is not installed, and LONGHAUL_REQUIRE_PROGRAMS=1 demands it");
-    skip(&format!("{name} is not installed"));
-    None
+    found
 }
 
 /// Says why a test does less than it could, past the capture of the test harness.

@@ -1,4 +1,4 @@
-//! nginx as origin, on a plain and a TLS port.
+//! nginx as origin, on a plain port and on three TLS ports.
 
 use std::net::SocketAddr;
 
@@ -30,7 +30,7 @@ impl Nginx {
     pub(crate) fn start() -> Option<Self> {
         let nginx = require("nginx")?;
         let ca = Ca::new().unwrap();
-        let program = Program::start(&nginx, 2, |ground| {
+        let program = Program::start(&nginx, 4, |ground| {
             let configuration = configuration(ground, &ca);
             let output = ground.place("error.log");
             // The first error log is opened before the configuration is read.
@@ -45,6 +45,17 @@ impl Nginx {
 
     pub(crate) fn tls(&self) -> SocketAddr {
         self.program.address(1)
+    }
+
+    /// `https://localhost:PORT` and a path, on a port that demands a certificate of
+    /// [`ca`](Self::ca) from clients; `/who` answers with the subject of the one that was shown.
+    pub(crate) fn mutual_url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.program.address(2).port())
+    }
+
+    /// `https://localhost:PORT` and a path, on a port that speaks TLS 1.2 alone.
+    pub(crate) fn old_tls_url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.program.address(3).port())
     }
 
     /// `http://127.0.0.1:PORT` and a path.
@@ -97,7 +108,8 @@ fn configuration(ground: &Ground, ca: &Ca) -> String {
         .iter()
         .map(|name| format!("    {name}_temp_path {};\n", ground.place(name)))
         .collect();
-    let (plain, tls) = (ground.ports[0], ground.ports[1]);
+    let [plain, tls, mutual, old] = ground.ports[..] else { panic!("four ports") };
+    let authority = ground.write("ca.pem", ca.pem());
     let [root, pid, error, access] =
         ["www", "nginx.pid", "error.log", "access.log"].map(|name| ground.place(name));
     ground.write(
@@ -147,6 +159,25 @@ http {{
             return 200 "$http_user_agent|$scheme|$server_protocol\n";
         }}
         location / {{ return 404 "nothing\n"; }}
+    }}
+    server {{
+        listen 127.0.0.1:{mutual} ssl;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_client_certificate {authority};
+        ssl_verify_client on;
+        root {root};
+        location /small/ {{ try_files /small.html =404; }}
+        location = /who {{ default_type text/plain; return 200 "$ssl_client_s_dn\n"; }}
+    }}
+    server {{
+        listen 127.0.0.1:{old} ssl;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols TLSv1.2;
+        root {root};
+        location /small/ {{ try_files /small.html =404; }}
     }}
 }}
 "#

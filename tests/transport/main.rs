@@ -1,12 +1,14 @@
 //! The transport against servers that do what they are told, byte by byte, over loopback.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod client_certs;
 mod direct;
 mod failures;
 mod peer;
 mod proxies;
 mod socks;
 mod tls;
+mod tls_failures;
 mod upload;
 
 use longhaul::message::Headers;

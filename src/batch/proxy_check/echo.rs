@@ -103,8 +103,11 @@ pub(super) fn changes(
     base: &Fields,
     arrived: &Fields,
     proxy: &ProxyUrl,
+    for_proxies: &[(String, String)],
 ) -> HeaderChanges {
-    let secrets = secrets(proxy);
+    let mut secrets = secrets(proxy);
+    // A key that was meant for the proxy, and that it has handed on.
+    secrets.extend(for_proxies.iter().map(|(_, value)| value.clone()).filter(|v| !v.is_empty()));
     let field = |(name, value): &(String, String)| Field {
         name: name.clone(),
         value: if secrets.iter().any(|secret| value.contains(secret)) {
@@ -181,12 +184,12 @@ mod tests {
             ("X-Forwarded-For", "192.0.2.1"),
         ]);
         let proxy: ProxyUrl = "h:1".parse().unwrap();
-        let seen = changes(&sent, &direct, &through, &proxy);
+        let seen = changes(&sent, &direct, &through, &proxy, &[]);
         let field = |name: &str, value: &str| Field { name: name.into(), value: value.into() };
         assert_eq!(seen.added, [field("Via", "1.1 cache"), field("X-Forwarded-For", "192.0.2.1")]);
         assert_eq!(seen.changed, [field("User-Agent", "y")]);
         assert_eq!(seen.removed, ["accept"]);
-        assert!(changes(&sent, &direct, &direct, &proxy).is_empty());
+        assert!(changes(&sent, &direct, &direct, &proxy, &[]).is_empty());
     }
 
     #[test]
@@ -194,7 +197,7 @@ mod tests {
         let proxy: ProxyUrl = "h:1:anna:hunter2".parse().unwrap();
         let basic = format!("Basic {}", STANDARD.encode("anna:hunter2"));
         let through = of(&[("Proxy-Authorization", &basic), ("X-User", "anna"), ("Via", "x")]);
-        let seen = changes(&of(&[]), &of(&[]), &through, &proxy);
+        let seen = changes(&of(&[]), &of(&[]), &through, &proxy, &[]);
         let values: Vec<&str> = seen.added.iter().map(|field| field.value.as_str()).collect();
         assert_eq!(values, ["***", "x", "***"]);
     }

@@ -24,9 +24,9 @@ use super::parallel;
 use super::record::{ErrorRecord, TimingsRecord};
 use super::sink::io_error;
 use crate::error::{Error, ErrorKind};
-use crate::proxy::{ProxyScheme, ProxyUrl};
+use crate::proxy::{ProxyScheme, ProxyUrl, add_proxy_header};
 use crate::session::SessionBuilder;
-use probe::{Endpoint, probe};
+use probe::{Endpoint, Manner, probe};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -241,6 +241,8 @@ pub struct ProxyCheck {
     url: Url,
     requests: u32,
     workers: usize,
+    always_connect: bool,
+    proxy_headers: Arc<[(String, String)]>,
     told: Option<Arc<OnChecked>>,
 }
 
@@ -263,7 +265,15 @@ impl ProxyCheck {
                 return Err(Error::local(ErrorKind::InvalidUrl, text));
             }
         };
-        Ok(Self { recipe, url, requests: REQUESTS, workers: WORKERS, told: None })
+        Ok(Self {
+            recipe,
+            url,
+            requests: REQUESTS,
+            workers: WORKERS,
+            always_connect: false,
+            proxy_headers: Arc::default(),
+            told: None,
+        })
     }
 
     /// On how many connections the exit of each proxy is asked for; 0 counts as 1. Default: 4.
@@ -276,6 +286,23 @@ impl ProxyCheck {
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.max(1);
         self
+    }
+
+    /// Whether http and https proxies are tried by CONNECT alone, as a run with `always_connect` uses
+    /// them. Default: both ways are tried.
+    pub fn always_connect(mut self, always_connect: bool) -> Self {
+        self.always_connect = always_connect;
+        self
+    }
+
+    /// Adds a field that the proxies see and the endpoint does not, as
+    /// [`ProxyPool::proxy_header`](crate::ProxyPool::proxy_header).
+    ///
+    /// # Errors
+    /// `InvalidHeader` for a name that is no token, and for a value with a line break or NUL.
+    pub fn proxy_header(mut self, name: &str, value: &str) -> Result<Self, Error> {
+        self.proxy_headers = add_proxy_header(&self.proxy_headers, name, value)?;
+        Ok(self)
     }
 
     /// Is told of each proxy as soon as it is done, on the thread that checked it.
@@ -294,7 +321,12 @@ impl ProxyCheck {
         proxies: impl IntoIterator<Item = &'p ProxyUrl>,
     ) -> Result<ProxyChecks, Error> {
         let given: Vec<&ProxyUrl> = proxies.into_iter().collect();
-        let endpoint = Endpoint::look(self.recipe.resolved()?, self.url.clone(), self.requests)?;
+        let manner = Manner {
+            requests: self.requests,
+            always_connect: self.always_connect || self.recipe.settings().always_connect,
+            proxy_headers: Arc::clone(&self.proxy_headers),
+        };
+        let endpoint = Endpoint::look(self.recipe.resolved()?, self.url.clone(), manner)?;
         let make = || endpoint.transport();
         let proxies = parallel::each(&given, self.workers, make, |transport, at, proxy| {
             let concrete =

@@ -29,21 +29,29 @@ struct Echo {
     timings: Timings,
 }
 
+/// How proxies are asked.
+#[derive(Debug)]
+pub(super) struct Manner {
+    pub(super) requests: u32,
+    pub(super) always_connect: bool,
+    pub(super) proxy_headers: Arc<[(String, String)]>,
+}
+
 /// The endpoint, how it is asked, and what it answers without a proxy.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     recipe: SessionBuilder,
     url: Url,
     headers: Headers,
-    requests: u32,
+    manner: Manner,
     direct: Option<Echo>,
 }
 
 impl Endpoint {
     /// Asks the endpoint without a proxy.
-    pub(super) fn look(recipe: SessionBuilder, url: Url, requests: u32) -> Result<Self, Error> {
+    pub(super) fn look(recipe: SessionBuilder, url: Url, manner: Manner) -> Result<Self, Error> {
         let headers = recipe.settings().headers.clone();
-        let mut endpoint = Self { recipe, url, headers, requests, direct: None };
+        let mut endpoint = Self { recipe, url, headers, manner, direct: None };
         let mut transport = endpoint.transport()?;
         match endpoint.ask(&mut *transport, &Route::direct()) {
             Ok(echo) if !(200..300).contains(&echo.status) => {
@@ -220,7 +228,9 @@ impl Probe<'_> {
     fn ways(&mut self, proxy: &ProxyUrl) -> Vec<Tried> {
         let ways: &[Way] = match (proxy.scheme().is_socks(), self.endpoint.url.scheme()) {
             (true, _) => &[Way::Socks],
-            (false, "http") => &[Way::Forward, Way::Connect],
+            (false, "http") if !self.endpoint.manner.always_connect => {
+                &[Way::Forward, Way::Connect]
+            }
             (false, _) => &[Way::Connect],
         };
         let mut tried: Vec<Tried> = Vec::new();
@@ -234,9 +244,16 @@ impl Probe<'_> {
     }
 
     fn go(&mut self, proxy: &ProxyUrl, way: Way) -> Tried {
-        let result = self.endpoint.ask(self.transport, &route(proxy, way));
+        let route = self.route(proxy, way);
+        let result = self.endpoint.ask(self.transport, &route);
         let ok = result.as_ref().is_ok_and(|echo| self.endpoint.is_own(echo));
         Tried { way, result, ok }
+    }
+
+    fn route(&self, proxy: &ProxyUrl, way: Way) -> Route {
+        let always_connect = way == Way::Connect;
+        let proxy_headers = Arc::clone(&self.endpoint.manner.proxy_headers);
+        Route { always_connect, proxy_headers, ..Route::through(Arc::new(proxy.clone())) }
     }
 
     /// What the first answers say.
@@ -301,7 +318,7 @@ impl Probe<'_> {
         let kept = kept.result.ok().filter(|echo| echo.reused);
         checked.keep_alive = Some(kept.is_some());
 
-        let alone = Route { fresh: true, keep_alive: false, ..route(self.proxy, first.way) };
+        let alone = Route { fresh: true, keep_alive: false, ..self.route(self.proxy, first.way) };
         let mut counts: BTreeMap<IpAddr, u32> = BTreeMap::new();
         let mut count = |address: Option<IpAddr>| {
             if let Some(address) = address {
@@ -309,11 +326,11 @@ impl Probe<'_> {
             }
         };
         count(seen.address);
-        for _ in 1..self.endpoint.requests {
+        for _ in 1..self.endpoint.manner.requests {
             let echo = self.endpoint.ask(self.transport, &alone).ok();
             count(echo.filter(|echo| self.endpoint.is_own(echo)).and_then(|echo| echo.address));
         }
-        checked.asked = self.endpoint.requests;
+        checked.asked = self.endpoint.manner.requests;
         checked.told = counts.values().sum();
         let changed_on_kept = kept
             .and_then(|kept| kept.address)
@@ -340,7 +357,8 @@ impl Probe<'_> {
 
         if let Some(arrived) = &seen.fields {
             let (sent, base) = self.endpoint.sent();
-            let changes = changes(&sent, &base, arrived, self.proxy);
+            let for_proxies = &self.endpoint.manner.proxy_headers;
+            let changes = changes(&sent, &base, arrived, self.proxy, for_proxies);
             checked.reveals_client = direct.map(|own| {
                 let mut values = changes.added.iter().chain(&changes.changed);
                 values.any(|field| names_address(&field.value, own))
@@ -377,11 +395,6 @@ const fn others(scheme: ProxyScheme) -> &'static [ProxyScheme] {
         ProxyScheme::Socks5 | Socks5h => &[Http, Https, Socks4a],
         ProxyScheme::Socks4 | Socks4a => &[Socks5h, Http, Https],
     }
-}
-
-fn route(proxy: &ProxyUrl, way: Way) -> Route {
-    let always_connect = way == Way::Connect;
-    Route { always_connect, ..Route::through(Arc::new(proxy.clone())) }
 }
 
 /// Whether it failed before anything was said to the proxy.

@@ -11,11 +11,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 mod check;
+mod connection;
 mod plan;
 mod proxies;
 mod shared;
 
 pub(crate) use check::CheckArgs;
+pub(crate) use connection::ConnectionArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
 pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, TimeoutArgs};
@@ -113,14 +115,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) ceiling: CeilingArgs,
 
-    /// Check certificates against this PEM file instead of the built-in roots. Default: Mozilla's
-    /// roots.
-    #[arg(long, value_name = "FILE", help_heading = "Requests")]
-    pub(crate) cacert: Option<PathBuf>,
-
-    /// Do not check certificates at all. Default: check.
-    #[arg(long, help_heading = "Requests")]
-    pub(crate) insecure: bool,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
 
     /// Print the plan with all that `longhaul plan` tells about it, and send nothing. Default: off.
     #[arg(long, help_heading = "Messages")]
@@ -228,7 +224,8 @@ mod tests {
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
             --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
-            --max-body 10M --bodies d --cacert ca.pem --no-env -HA:b -H C: --resume \
+            --max-body 10M --bodies d --cacert ca.pem --cert c.pem --key k.pem --tls-min 1.2 \
+            --tls-max TLSv1.3 --source-address 127.0.0.2 --no-env -HA:b -H C: --resume \
             --retry-failed --json-progress -vv";
         let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
         let Command::Run(run) = cli.command else { panic!("{command}") };
@@ -259,6 +256,11 @@ mod tests {
             (&["run", "--total", "many"], &["--total: ", "many", "none", "off"]),
             (&["run", "--forcelist", "429,5xx"], &["--forcelist: ", "5xx", "429,500-504"]),
             (&["run", "--methods", "G T"], &["--methods: ", "G T", "any"]),
+            (&["run", "--tls-min", "1.1"], &["--tls-min: '1.1' is no TLS version; give 1.2 or"]),
+            (
+                &["check", "--source-address", "here"],
+                &["--source-address: 'here' is no IP address; give one such as 192.0.2.1"],
+            ),
             (&["run", "--max-body", "ten\nM"], &["--max-body: 'ten\\nM' is not a size; give"]),
             (&["run", "--total"], &["--total: has no value; give it as --total <N>"]),
             (&["run", "--total", "1", "--total", "2"], &["--total: is given twice; leave one"]),

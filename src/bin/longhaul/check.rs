@@ -6,9 +6,9 @@
 //! for. Passwords go into the file of `--good` and nowhere else.
 
 use crate::args::{CheckArgs, ProxyUseArgs};
+use crate::connection::Connection;
 use crate::exit::Exit;
 use crate::output;
-use crate::plan::verify;
 use crate::progress;
 use crate::proxies::{Proxies, read_list};
 use crate::tables::{align_numbers, table};
@@ -46,6 +46,12 @@ pub(crate) fn command(args: &CheckArgs) -> Result<Exit, UsageError> {
     let mut check = ProxyCheck::new(recipe, &url)
         .map_err(|error| UsageError::at("--url", &error))?
         .on_checked(move |_| told.inc(1));
+    check = check.always_connect(args.always_connect);
+    for header in &args.proxy_headers {
+        check = check
+            .proxy_header(&header.name, header.value.as_deref().unwrap_or_default())
+            .map_err(|error| UsageError::at("--proxy-header", &error))?;
+    }
     if let Some(requests) = args.requests {
         check = check.requests(requests.get());
     }
@@ -92,8 +98,9 @@ fn recipe(args: &CheckArgs, world: &dyn World) -> Result<SessionBuilder, UsageEr
             .with_connect(limit.0)
             .map_err(|error| UsageError::at("--connect-timeout", &error))?;
     }
-    let verify = verify(args.cacert.as_deref(), args.insecure, world)?;
-    Ok(Session::builder().timeout(timeouts).verify(verify))
+    let connection = Connection::resolve(&args.connection, world)?;
+    connection.try_out()?;
+    Ok(connection.apply(Session::builder().timeout(timeouts)))
 }
 
 /// A wrong folder is told before the check and not after it.

@@ -46,7 +46,7 @@ pub(crate) fn command(args: &DemoArgs) -> Result<Exit, UsageError> {
     write(&folder.file("urls.txt"), &(urls.join("\n") + "\n"))?;
     write(&folder.file("ca.pem"), &servers.certificate())?;
     typed.input = Some(folder.file("urls.txt"));
-    typed.cacert = Some(folder.file("ca.pem"));
+    typed.connection.cacert = Some(folder.file("ca.pem"));
 
     let mut plan = plan::resolve(&typed, &RealWorld)?;
     plan.seed = Some(args.seed);

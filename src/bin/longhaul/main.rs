@@ -6,6 +6,7 @@
 
 mod args;
 mod check;
+mod connection;
 mod demo;
 mod exit;
 mod open_files;

@@ -6,13 +6,13 @@
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
 
 use crate::args::{CeilingArgs, RunArgs, VoiceArgs};
+use crate::connection::Connection;
 use crate::policy::Policy;
 use crate::progress::Voice;
 use crate::proxies::Proxies;
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
 use crate::world::{Kind, World};
-use longhaul::message::Verify;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) per_host: Option<usize>,
     /// The proxies in use.
     pub(crate) proxies: Proxies,
+    /// Whether http targets are tunnelled to, whatever proxies are in use.
+    pub(crate) always_connect: bool,
     /// Asked before the run.
     pub(crate) exit_check: Option<String>,
     /// Asked again after every so many URLs.
@@ -55,8 +57,8 @@ pub(crate) struct Plan {
     pub(crate) headers: Vec<HeaderArg>,
     /// Of a decoded body.
     pub(crate) max_body: Option<u64>,
-    /// Certificates.
-    pub(crate) verify: Verify,
+    /// Certificates, TLS versions and the own address.
+    pub(crate) connection: Connection,
     /// How progress is told.
     pub(crate) voice: Voice,
     /// Whether plan and summary are printed.
@@ -97,8 +99,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         policy,
         headers,
         ceiling: CeilingArgs { max_body },
-        cacert,
-        insecure,
+        connection,
         plan_only: _,
         voice,
     } = args;
@@ -128,13 +129,14 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         rate: pace.rate,
         per_host: pace.per_host.map(std::num::NonZero::get),
         proxies,
+        always_connect: proxy_use.always_connect,
         exit_check: proxy_use.exit_check.clone(),
         exit_sample: proxy_use.exit_sample.map(std::num::NonZero::get),
         trust_env,
         policy,
         headers: headers.clone(),
         max_body: *max_body,
-        verify: verify(cacert.as_deref(), *insecure, world)?,
+        connection: Connection::resolve(connection, world)?,
         voice: voice_and_talk.0,
         talks: voice_and_talk.1,
         seed: None,
@@ -239,36 +241,6 @@ fn body_folder(folder: &Path, world: &dyn World) -> Result<PathBuf, UsageError> 
             format!("{} is not a folder; name one, which may be new", folder.display()),
         )),
         _ => Ok(folder.to_path_buf()),
-    }
-}
-
-/// How certificates are checked.
-///
-/// # Errors
-/// A file that holds none.
-pub(crate) fn verify(
-    bundle: Option<&Path>,
-    insecure: bool,
-    world: &dyn World,
-) -> Result<Verify, UsageError> {
-    match (bundle, insecure) {
-        (Some(_), true) => {
-            Err(UsageError::new("--insecure", "makes --cacert pointless; leave one of them out"))
-        }
-        (None, true) => Ok(Verify::Off),
-        (None, false) => Ok(Verify::On),
-        (Some(path), false) => {
-            let text = world
-                .read(path)
-                .map_err(|error| unreadable("--cacert", path, &error, "a file of certificates"))?;
-            if !text.contains("-----BEGIN CERTIFICATE-----") {
-                return Err(UsageError::new(
-                    "--cacert",
-                    format!("{} holds no PEM certificate; name one that does", path.display()),
-                ));
-            }
-            Ok(Verify::Bundle(path.to_path_buf()))
-        }
     }
 }
 

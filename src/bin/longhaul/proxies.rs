@@ -38,8 +38,9 @@ impl Proxies {
         let proxies = match read_list(list, world)? {
             Some(pool) => used(pool, how)?,
             None => {
-                refuse_use(how)?;
-                of_environment(trust_env, world)?
+                let proxies = of_environment(trust_env, world)?;
+                refuse_use(how, &proxies)?;
+                proxies
             }
         };
         check_exits(how, &proxies)?;
@@ -139,15 +140,17 @@ fn sessions(asked: Option<SessionWho>, pool: &ProxyPool) -> Result<Option<Sessio
     }
 }
 
-/// Says of what was asked for about proxies that there are none.
-fn refuse_use(how: &ProxyUseArgs) -> Result<(), UsageError> {
+/// Says of what was asked for about proxies that there are none, or that those of the environment
+/// are no list.
+fn refuse_use(how: &ProxyUseArgs, proxies: &Proxies) -> Result<(), UsageError> {
+    let none = matches!(proxies, Proxies::Direct);
     let remedy = "give proxies with -x or --proxies";
     for (given, flag, what) in [
         (how.rotate.is_some(), "--rotate", "there is nothing to rotate"),
         (how.session_per.is_some(), "--session-per", "there is no user name to number"),
         (how.fresh_exit, "--fresh-exit", "there is no exit to change"),
         (how.no_fresh_exit, "--no-fresh-exit", "there is no exit to keep"),
-        (how.always_connect, "--always-connect", "there is no proxy to tunnel through"),
+        (how.always_connect && none, "--always-connect", "there is no proxy to tunnel through"),
         (!how.proxy_headers.is_empty(), "--proxy-header", "there is no proxy to send it to"),
         (how.parallel_per_proxy.is_some(), "--parallel-per-proxy", "there is no proxy to spare"),
     ] {

@@ -21,6 +21,7 @@ use longhaul::{Batch, Error, Session};
 /// A mistake of the user's, before anything was sent.
 pub(crate) fn command(args: &RunArgs) -> Result<Exit, UsageError> {
     let plan = plan::resolve(args, &RealWorld)?;
+    plan.connection.try_out()?;
     if args.plan_only { tell(plan) } else { run(&plan) }
 }
 
@@ -77,9 +78,10 @@ fn recipe(plan: &Plan) -> Result<SessionBuilder, Error> {
     let mut recipe = Session::builder()
         .retry(plan.policy.retry.clone())
         .timeout(plan.policy.timeouts)
-        .verify(plan.verify.clone())
         .trust_env(plan.trust_env)
+        .always_connect(plan.always_connect)
         .max_body_bytes(plan.max_body);
+    recipe = plan.connection.apply(recipe);
     if let Proxies::Pool { pool, .. } = &plan.proxies {
         recipe = recipe.proxies(pool.clone());
     }

@@ -7,6 +7,7 @@
 
 use http::{HeaderName, HeaderValue};
 use longhaul::policy::{Latency, Share, parse_duration};
+use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::str::FromStr;
 use std::time::Duration;
@@ -31,6 +32,15 @@ pub(crate) fn wait(text: &str) -> Result<Duration, String> {
             Err(format!("'{text}' is not a wait; give seconds from 0 such as 0.6, 30 or 2m"))
         }
     }
+}
+
+/// An address of this machine.
+pub(crate) fn address(text: &str) -> Result<IpAddr, String> {
+    let word = text.trim();
+    let word = word.strip_prefix('[').and_then(|word| word.strip_suffix(']')).unwrap_or(word);
+    word.parse().map_err(|_| {
+        format!("'{text}' is no IP address; give one such as 192.0.2.1 that this machine has")
+    })
 }
 
 /// A count, in a type that has no zero.
@@ -230,6 +240,16 @@ mod tests {
     }
 
     #[test]
+    fn addresses() {
+        for text in ["127.0.0.2", " ::1 ", "[::1]"] {
+            assert!(address(text).is_ok(), "{text}");
+        }
+        for text in ["localhost", "127.0.0.1:80", "", "eth0"] {
+            assert!(address(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn rates() {
         for (text, wanted) in [
             ("5/s", Some(5.0)),
@@ -311,6 +331,7 @@ mod tests {
     fn every_message_has_a_remedy() {
         let messages = [
             wait("x").err(),
+            address("localhost").err(),
             count::<NonZeroUsize>("0").err(),
             span("none").err(),
             latency("9,2,1").err(),

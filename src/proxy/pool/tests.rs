@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::ErrorKind;
 use crate::proxy::Identity;
 use crate::rng::Rng;
 use crate::time::{Clock, SimClock, secs};

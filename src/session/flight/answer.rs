@@ -17,6 +17,7 @@ use http::{HeaderMap, Method, header};
 use std::io::Read;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use url::Url;
 
 /// What is drained of a response that is not handed out, so that its connection can be kept.
 const DRAIN_BYTES: u64 = 64 * 1024;
@@ -170,6 +171,8 @@ impl Running {
                 Ok((mut incoming, body, wire)) => {
                     incoming.count_received();
                     self.record(route, began, core.now(), &facts, resend);
+                    let remark =
+                        remark.or_else(|| misaddressed(&self.current.url, incoming.status, &body));
                     if let Some(remark) = remark {
                         self.note(remark);
                     }
@@ -325,6 +328,33 @@ fn headless(incoming: &Incoming) -> Incoming {
     headless.timings = incoming.timings;
     headless.connection = incoming.connection.clone();
     headless
+}
+
+/// What a 400 means that a server gave because of TLS, and what would help: servers say it in the
+/// body alone, since it is their answer to something that was no request to them.
+fn misaddressed(url: &Url, status: u16, body: &[u8]) -> Option<&'static str> {
+    /// What nginx, Apache and Go say.
+    const PLAIN: [&str; 3] = [
+        "plain HTTP request was sent to HTTPS port",
+        "speaking plain HTTP to an SSL-enabled server port",
+        "Client sent an HTTP request to an HTTPS server",
+    ];
+    if status != 400 {
+        return None;
+    }
+    let text = String::from_utf8_lossy(body.get(..1024).unwrap_or(body));
+    match url.scheme() {
+        "http" if PLAIN.iter().any(|phrase| text.contains(phrase)) => {
+            Some("this port is meant for https; write https:// in the URL")
+        }
+        "https" if text.contains("No required SSL certificate was sent") => {
+            Some("the server demands a client certificate; give one with `cert` (--cert, --key)")
+        }
+        "https" if text.contains("The SSL certificate error") => {
+            Some("the server does not accept the client certificate; name another")
+        }
+        _ => None,
+    }
 }
 
 /// Whether no body is possible (RFC 9110 6.4.1).

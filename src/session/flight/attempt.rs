@@ -193,8 +193,7 @@ impl Running {
             OpenBody::Reader(reader, length) => OutgoingBody::Reader(reader.as_mut(), *length),
             OpenBody::Empty => OutgoingBody::Empty,
         };
-        core.transport(session, request.overrides.verify.as_ref())?
-            .attempt(outgoing, route, &limits)
+        core.transport(session, &request.overrides)?.attempt(outgoing, route, &limits)
     }
 
     /// Whether a request may be sent again although the first copy was lost with its connection.

@@ -123,7 +123,14 @@ impl Running {
         error: Error,
         arrived: bool,
     ) -> Step {
-        let mut outcome = Outcome::of_error(error.kind(), error.phase(), error.retry_after());
+        let kind = match error.kind() {
+            // Another proxy has another certificate.
+            ErrorKind::Certificate if error.is_proxy() && session.has_other_proxies() => {
+                ErrorKind::ProxyUnreachable
+            }
+            kind => kind,
+        };
+        let mut outcome = Outcome::of_error(kind, error.phase(), error.retry_after());
         if let (true, Outcome::Error { category: category @ Category::Connect, .. }) =
             (arrived, &mut outcome)
         {

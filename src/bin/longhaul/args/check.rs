@@ -1,7 +1,8 @@
 //! The flags of `longhaul check`.
 
+use super::connection::ConnectionArgs;
 use super::proxies::ProxyListArgs;
-use crate::values::{self, Limit};
+use crate::values::{self, HeaderArg, Limit};
 use clap::{ArgAction, Args};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -39,14 +40,17 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Check")]
     pub(crate) read_timeout: Option<Limit>,
 
-    /// Check certificates against this PEM file instead of the built-in roots. Default: Mozilla's
-    /// roots.
-    #[arg(long, value_name = "FILE", help_heading = "Check")]
-    pub(crate) cacert: Option<PathBuf>,
-
-    /// Do not check certificates at all. Default: check.
+    /// Use http proxies by CONNECT alone, as a run with this flag does. Default: try both ways.
     #[arg(long, help_heading = "Check")]
-    pub(crate) insecure: bool,
+    pub(crate) always_connect: bool,
+
+    /// A field that the proxies see and the endpoint does not, 'Name: value'; may be given several
+    /// times. Default: none.
+    #[arg(long = "proxy-header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = "Check")]
+    pub(crate) proxy_headers: Vec<HeaderArg>,
+
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
 
     /// One JSON object per proxy and line instead of the table. Default: the table.
     #[arg(long, help_heading = "Results")]

@@ -37,7 +37,7 @@ impl Plan {
         ] {
             let _ = writeln!(text, "  {name:8} {value}");
         }
-        if self.verify == Verify::Off {
+        if self.connection.tls.verify == Verify::Off {
             text.push_str("  warning  certificates are not checked (--insecure)\n");
         }
         text.truncate(text.trim_end().len());
