@@ -59,7 +59,8 @@ pub struct Attempt {
     pub reused: bool,
     /// Whether this attempt was the free resend after a stale connection.
     pub resend: bool,
-    /// Why no further retry was made, where the policy forbade it.
+    /// A remark: why no further retry was made where the policy forbade it, or what became of a
+    /// challenge.
     pub note: Option<&'static str>,
 }
 

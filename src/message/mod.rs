@@ -9,6 +9,7 @@
 mod auth;
 mod body;
 mod decode;
+pub(crate) mod digest;
 mod encoding;
 mod headers;
 mod links;
@@ -21,9 +22,12 @@ mod request;
 mod response;
 mod settings;
 
-pub use auth::Auth;
+pub(crate) use auth::apply;
+pub use auth::{Auth, AuthBase};
 pub use body::{Body, OpenBody};
 pub use decode::{DecodeLimits, Decoded, MAX_CODINGS, WireBytes, decode};
+#[doc(hidden)]
+pub use digest::build_digest_header;
 pub use encoding::{apparent_encoding, decode_text, encoding_of};
 pub use headers::Headers;
 pub use links::Link;
