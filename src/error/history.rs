@@ -59,8 +59,8 @@ pub struct Attempt {
     pub reused: bool,
     /// Whether this attempt was the free resend after a stale connection.
     pub resend: bool,
-    /// Why no further retry was made, where the policy forbade it, or what a refusal means that
-    /// speaks of TLS.
+    /// A remark: why no further retry was made where the policy forbade it, what became of a
+    /// challenge, or what a refusal means that speaks of TLS.
     pub note: Option<&'static str>,
 }
 

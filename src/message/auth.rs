@@ -1,295 +1,277 @@
-//! Credentials for the target, and the `.netrc` that may hold them.
+//! Credentials for the target.
 //!
 //! Four places can name credentials, and the nearest to the request wins: the request's or
 //! session's [`Auth`], an `Authorization` field, the user name in the URL, and last the `.netrc`.
 //! requests lets `.netrc` beat an `Authorization` field that the user wrote down, which surprises
 //! everybody who meets it: DIFFERENCE(auth-precedence).
+//!
+//! Basic and Bearer are a field that is the same each time, so they are written when the request is
+//! prepared. Digest and credentials of one's own ([`AuthBase`]) depend on the attempt and on what
+//! the server said before; the flight makes them anew for each attempt.
 
+use super::Prepared;
 use crate::error::{Error, ErrorKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::collections::HashMap;
+use http::HeaderMap;
+use std::error::Error as StdError;
 use std::fmt;
-use url::Url;
+use std::io;
+use std::sync::Arc;
 
-/// Credentials of a request.
-#[derive(Clone, PartialEq, Eq)]
+/// Credentials of a request. Never shown, not by `Debug` either.
+///
+/// They go to the origin that the request names, and not with a redirect to another one.
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Auth {
     /// Basic: user and password in UTF-8 (RFC 7617; requests: latin-1, DIFFERENCE(basic-utf8)).
     Basic(String, String),
-    /// `Authorization: Bearer` (RFC 6750).
+    /// `Authorization: Bearer` (RFC 6750). A token that is empty, or has a blank or another
+    /// character that is not visible ASCII, is `InvalidHeader` before anything is sent.
     Bearer(String),
+    /// Digest: user and password (RFC 7616; RFC 2069 where the server names no `qop`).
+    ///
+    /// A 401 with a Digest challenge is answered once, within the same attempt and its clocks and
+    /// free of every retry budget; it stands in the history with a note. The session remembers
+    /// the nonce, so that later requests to the same origin send their credentials ahead.
+    ///
+    /// # Errors
+    /// A 401 that cannot be answered (a body that can be read only once, no Digest challenge, an
+    /// algorithm or `qop` that nobody knows, wrong credentials) is the response, with a note that
+    /// says which. `BodyNotReplayable` where the server is known to want the hash of the body
+    /// (`qop=auth-int`) and the body can be read only once; `InvalidHeader` for a user name with
+    /// line ends.
+    Digest(String, String),
+    /// One's own; see [`Auth::custom`].
+    Custom(Arc<dyn AuthBase>),
 }
 
 impl Auth {
-    /// The value of the `Authorization` field.
-    pub(crate) fn header(&self) -> String {
+    /// Credentials of one's own making: a signature, a token that has to be renewed.
+    ///
+    /// # Examples
+    /// ```
+    /// use longhaul::message::{Auth, AuthBase, Prepared};
+    ///
+    /// /// Signs the path.
+    /// struct Signed(Vec<u8>);
+    ///
+    /// impl AuthBase for Signed {
+    ///     fn apply(
+    ///         &self,
+    ///         request: &mut Prepared,
+    ///     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    ///         let sum: u32 = request.url.path().bytes().chain(self.0.clone()).map(u32::from).sum();
+    ///         request.headers.insert("X-Signature", sum.to_string())?;
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let session = longhaul::Session::builder().auth(Auth::custom(Signed(b"key".to_vec())));
+    /// ```
+    pub fn custom(credentials: impl AuthBase + 'static) -> Self {
+        Self::Custom(Arc::new(credentials))
+    }
+
+    /// The value of the `Authorization` field; `None` where each attempt has its own.
+    pub(crate) fn header(&self) -> Result<Option<String>, Error> {
         match self {
             Self::Basic(user, password) => {
-                format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+                Ok(Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))))
             }
-            Self::Bearer(token) => format!("Bearer {token}"),
+            Self::Bearer(token) => {
+                check_token(token)?;
+                Ok(Some(format!("Bearer {token}")))
+            }
+            Self::Digest(..) | Self::Custom(_) => Ok(None),
         }
     }
 }
+
+/// Two custom ones are the same only where they are one object.
+impl PartialEq for Auth {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Basic(a, b), Self::Basic(c, d)) | (Self::Digest(a, b), Self::Digest(c, d)) => {
+                a == c && b == d
+            }
+            (Self::Bearer(a), Self::Bearer(b)) => a == b,
+            (Self::Custom(a), Self::Custom(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Auth {}
 
 impl fmt::Debug for Auth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Basic(..) => "Basic(***)",
             Self::Bearer(..) => "Bearer(***)",
+            Self::Digest(..) => "Digest(***)",
+            Self::Custom(..) => "Custom(***)",
         })
     }
 }
 
-/// A parsed `.netrc`.
+/// Credentials of one's own: requests' `AuthBase`.
 ///
-/// The syntax is that of Python's `netrc` module, which requests uses: `machine`, `default`,
-/// `login` or `user`, `account`, `password`, `macdef`, comments, quotes and backslashes.
-#[derive(Clone, Default)]
-pub struct Netrc {
-    hosts: HashMap<String, Entry>,
-}
-
-#[derive(Clone, Default)]
-struct Entry {
-    login: String,
-    account: String,
-    password: String,
-}
-
-impl Netrc {
-    /// Parses the text of the file, as Python's `netrc` module does.
+/// One object serves all sessions of a recipe, from several threads at once.
+pub trait AuthBase: Send + Sync {
+    /// Is given the request before each attempt, repetitions and redirects within the origin
+    /// included, and changes its fields; requests' `__call__`.
+    ///
+    /// What it changes holds for this attempt alone and is not shown in the history. The URL may
+    /// get another path or query, never another origin: the way there has been chosen already.
     ///
     /// # Errors
-    /// `Config`, with the line and what is wrong with it. The words of the file are not shown,
-    /// since a misplaced one may be a password.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let mut lexer = Lexer::new(text);
-        let mut netrc = Self::default();
-        let mut pushed: Option<String> = None;
-        loop {
-            let line = lexer.line;
-            let word = match pushed.take() {
-                Some(word) => word,
-                None => lexer.token(),
-            };
-            let host = match word.as_str() {
-                "" => return Ok(netrc),
-                "machine" => lexer.token(),
-                "default" => "default".to_owned(),
-                "macdef" => {
-                    lexer.token();
-                    lexer.skip_macro()?;
-                    continue;
-                }
-                comment if comment.starts_with('#') => {
-                    // A `#` glued to a word is that word alone: what follows it is read on.
-                    if lexer.line == line && comment.len() == 1 {
-                        lexer.skip_line();
-                    }
-                    continue;
-                }
-                _ => return Err(lexer.error("has a word where machine or default should stand")),
-            };
-            if host.is_empty() {
-                return Err(lexer.error("names no host after machine"));
-            }
-            let mut entry = Entry::default();
-            loop {
-                let line = lexer.line;
-                let word = lexer.token();
-                match word.as_str() {
-                    "" | "machine" | "default" | "macdef" => {
-                        pushed = Some(word);
-                        break;
-                    }
-                    "login" | "user" => entry.login = lexer.token(),
-                    "account" => entry.account = lexer.token(),
-                    "password" => entry.password = lexer.token(),
-                    comment if comment.starts_with('#') => {
-                        if lexer.line == line {
-                            lexer.skip_line();
-                        }
-                    }
-                    _ => {
-                        let text = "has a word where login, account or password should stand";
-                        return Err(lexer.error(text));
-                    }
-                }
-            }
-            // URLs carry A-labels; the file may not.
-            let host = match url::Host::parse(&host) {
-                Ok(ascii) if !host.is_ascii() => ascii.to_string(),
-                _ => host,
-            };
-            netrc.hosts.insert(host, entry);
-        }
-    }
+    /// Whatever comes ends the request: an [`Error`] of this crate as it is, anything else as
+    /// `Config` with its text. The text must not hold the secret.
+    fn apply(&self, request: &mut Prepared) -> Result<(), Box<dyn StdError + Send + Sync>>;
 
-    /// User and password for the exact host of `url`, or those of `default`.
+    /// Is shown the head of a response by which a server asks for other credentials (401, 403,
+    /// 407), and says whether the request is worth sending once more, after another
+    /// [`apply`](Self::apply). Default: never.
     ///
-    /// The port plays no part. An entry with neither is no credentials; one without `login` uses
-    /// its `account`, as requests does.
-    pub fn auth(&self, url: &Url) -> Option<Auth> {
-        let host = url.host_str()?;
-        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-        let entry = self.hosts.get(host).or_else(|| self.hosts.get("default"))?;
-        let user = if entry.login.is_empty() { &entry.account } else { &entry.login };
-        if user.is_empty() && entry.password.is_empty() {
-            return None;
-        }
-        Some(Auth::Basic(user.clone(), entry.password.clone()))
+    /// It is asked once in an attempt, and not where the body can be read only once. A 407 is
+    /// seen here only if the target itself said it; that of a proxy is an error.
+    fn handle_401(&self, request: &Prepared, status: u16, headers: &HeaderMap) -> bool {
+        let _ = (request, status, headers);
+        false
     }
 }
 
-impl fmt::Debug for Netrc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Netrc({} hosts)", self.hosts.len())
+/// Applies custom credentials to `request`, and holds them to its origin.
+pub(crate) fn apply(credentials: &dyn AuthBase, request: &mut Prepared) -> Result<(), Error> {
+    let origin = request.url.origin();
+    credentials.apply(request).map_err(|error| match error.downcast::<Error>() {
+        Ok(own) => *own,
+        Err(other) => {
+            let text = format!("the credentials of this request could not be made: {other}");
+            Error::config(text).with_source(io::Error::other(other))
+        }
+    })?;
+    if request.url.origin() != origin {
+        return Err(Error::config(
+            "the credentials of this request changed its URL to another origin; they may change \
+             path and query alone",
+        ));
     }
+    Ok(())
 }
 
-struct Lexer<'a> {
-    chars: std::iter::Peekable<std::str::Chars<'a>>,
-    line: usize,
-}
-
-impl<'a> Lexer<'a> {
-    fn new(text: &'a str) -> Self {
-        Self { chars: text.chars().peekable(), line: 1 }
+/// RFC 6750 allows less, but tokens with other visible characters are in use.
+fn check_token(token: &str) -> Result<(), Error> {
+    if token.is_empty() {
+        let text = "the bearer token is empty; leave it out, or give one";
+        return Err(Error::local(ErrorKind::InvalidHeader, text));
     }
-
-    /// The next character, with every line end as `\n`.
-    fn next(&mut self) -> Option<char> {
-        let mut char = self.chars.next()?;
-        if char == '\r' {
-            self.chars.next_if_eq(&'\n');
-            char = '\n';
-        }
-        if char == '\n' {
-            self.line += 1;
-        }
-        Some(char)
-    }
-
-    /// The next word; empty at the end of the text.
-    fn token(&mut self) -> String {
-        let is_space = |char| matches!(char, '\n' | '\t' | '\r' | ' ');
-        let mut token = String::new();
-        let mut first = self.next();
-        while first.is_some_and(is_space) {
-            first = self.next();
-        }
-        let Some(first) = first else { return token };
-        let quoted = first == '"';
-        let mut next = if quoted { self.next() } else { Some(first) };
-        while let Some(char) = next {
-            match char {
-                '"' if quoted => break,
-                '\\' => token.extend(self.next()),
-                char if !quoted && is_space(char) => break,
-                char => token.push(char),
-            }
-            next = self.next();
-        }
-        token
-    }
-
-    fn skip_line(&mut self) {
-        while let Some(char) = self.next() {
-            if char == '\n' {
-                break;
-            }
-        }
-    }
-
-    /// A macro ends at the first empty line.
-    fn skip_macro(&mut self) -> Result<(), Error> {
-        loop {
-            match self.next() {
-                None => return Err(self.error("ends within a macdef; close it by an empty line")),
-                Some('\n') => return Ok(()),
-                Some(_) => self.skip_line(),
-            }
-        }
-    }
-
-    fn error(&self, text: &str) -> Error {
-        Error::local(ErrorKind::Config, format!(".netrc line {} {text}", self.line))
+    match token.bytes().position(|byte| !byte.is_ascii_graphic()) {
+        None => Ok(()),
+        Some(at) => Err(Error::local(
+            ErrorKind::InvalidHeader,
+            format!(
+                "the bearer token cannot stand in a field: byte {} of {} is a blank, a line end \
+                 or no ASCII; a token that was read from a file often ends with a line end",
+                at + 1,
+                token.len()
+            ),
+        )),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn auth(text: &str, url: &str) -> Option<Auth> {
-        Netrc::parse(text).unwrap().auth(&Url::parse(url).unwrap())
-    }
-
-    fn basic(user: &str, password: &str) -> Option<Auth> {
-        Some(Auth::Basic(user.to_owned(), password.to_owned()))
-    }
-
-    #[test]
-    fn the_host_is_compared_exactly_and_the_port_is_ignored() {
-        let text = "machine good.test login a password b\n";
-        assert_eq!(auth(text, "http://good.test:8080/"), basic("a", "b"));
-        assert_eq!(auth(text, "http://sub.good.test/"), None);
-        // The user name of a URL is not its host (CVE-2024-47081).
-        assert_eq!(auth(text, "http://good.test:@evil.test/"), None);
-        assert_eq!(
-            auth("machine bücher.test login a password b", "http://BÜCHER.test"),
-            basic("a", "b")
-        );
-        assert_eq!(auth("machine ::1 login a password b", "http://[::1]/"), basic("a", "b"));
-    }
-
-    #[test]
-    fn default_is_for_the_rest_and_empty_entries_give_nothing() {
-        let text = "machine a.test\ndefault login any password pw";
-        assert_eq!(auth(text, "http://a.test/"), None);
-        assert_eq!(auth(text, "http://b.test/"), basic("any", "pw"));
-        assert_eq!(
-            auth("machine a.test account acc password p", "http://a.test"),
-            basic("acc", "p")
-        );
-        assert_eq!(auth("machine a.test login l", "http://a.test"), basic("l", ""));
-    }
-
-    #[test]
-    fn errors_name_the_line_and_no_word() {
-        for (text, line) in [
-            ("\nhunter2", 2),
-            ("machine a.test login x\nhunter2 y", 2),
-            ("machine", 1),
-            ("macdef m\nhunter2", 2),
-        ] {
-            let error = Netrc::parse(text).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Config, "{text:?}");
-            assert!(error.message().contains(&format!("line {line} ")), "{text:?}: {error}");
-            assert!(!error.message().contains("hunter2"), "{error}");
-        }
-    }
-
-    #[test]
-    fn credentials_are_not_shown() {
-        let netrc = Netrc::parse("machine a.test login usr password hunter2").unwrap();
-        let text = format!("{netrc:?} {:?}", netrc.auth(&Url::parse("http://a.test").unwrap()));
-        assert!(!text.contains("hunter2") && !text.contains("usr"), "{text}");
-    }
+    use crate::message::{Request, Settings, prepare};
+    use http::Method;
 
     #[test]
     fn basic_is_utf8() {
-        assert_eq!(Auth::Basic("ü".into(), "p:w".into()).header(), "Basic w7w6cDp3");
+        let basic = Auth::Basic("ü".into(), "p:w".into());
+        assert_eq!(basic.header().unwrap().as_deref(), Some("Basic w7w6cDp3"));
     }
 
-    proptest! {
-        #[test]
-        fn any_text_parses_or_fails_without_a_panic(text in "[machinedfultlogpswr #\"\\\\\r\n\t]{0,80}|.{0,80}") {
-            let _ = Netrc::parse(&text);
+    #[test]
+    fn a_token_that_cannot_stand_in_a_field_is_told_without_it() {
+        let good = "a.B-c_d~e+f/g==|:";
+        assert_eq!(Auth::Bearer(good.into()).header().unwrap(), Some(format!("Bearer {good}")));
+        for (token, part) in [
+            ("", "is empty"),
+            ("hunter2\n", "byte 8 of 8"),
+            ("hun ter2", "byte 4 of 8"),
+            ("hunter2\r\nX: y", "byte 8 of 13"),
+            ("hünter2", "byte 2 of 8"),
+            ("\0hunter2", "byte 1 of 8"),
+        ] {
+            let error = Auth::Bearer(token.to_owned()).header().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidHeader, "{token:?}");
+            assert!(error.message().contains(part), "{error}");
+            assert!(!error.message().contains("ter2"), "{error}");
         }
+    }
+
+    /// Does what the test says.
+    struct Does(fn(&mut Prepared) -> Result<(), Box<dyn StdError + Send + Sync>>);
+
+    impl AuthBase for Does {
+        fn apply(&self, request: &mut Prepared) -> Result<(), Box<dyn StdError + Send + Sync>> {
+            (self.0)(request)
+        }
+    }
+
+    #[test]
+    fn custom_credentials_stay_with_the_origin_and_their_errors_keep_their_kind() {
+        let request = Request::new(Method::GET, "http://h.test/a");
+        let prepared = prepare(&Settings::default(), &request).unwrap();
+        let applied = |does| {
+            let mut request = prepared.clone();
+            apply(&Does(does), &mut request).map(|()| request)
+        };
+        let signed = applied(|request| {
+            request.url.query_pairs_mut().append_pair("sig", "1");
+            request.headers.insert("X-Key", "k").map_err(Into::into)
+        });
+        let signed = signed.unwrap();
+        assert_eq!(signed.url.as_str(), "http://h.test/a?sig=1");
+        assert_eq!(signed.headers.get("x-key"), Some(&b"k"[..]));
+
+        for (does, kind, part) in [
+            (
+                (|request| request.headers.insert("X", "a\nb").map_err(Into::into))
+                    as fn(&mut Prepared) -> Result<(), Box<dyn StdError + Send + Sync>>,
+                ErrorKind::InvalidHeader,
+                "",
+            ),
+            (|_| Err("no token yet".into()), ErrorKind::Config, "no token yet"),
+            (
+                |request| request.url.set_port(Some(81)).map_err(|()| "no port".into()),
+                ErrorKind::Config,
+                "another origin",
+            ),
+        ] {
+            let error = applied(does).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.message().contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_credential_is_shown_and_custom_ones_are_compared_by_identity() {
+        let custom = Auth::custom(Does(|_| Ok(())));
+        let secret = || "hunter2".to_owned();
+        for auth in [
+            Auth::Basic(secret(), secret()),
+            Auth::Bearer(secret()),
+            Auth::Digest(secret(), secret()),
+            custom.clone(),
+        ] {
+            assert!(!format!("{auth:?}").contains("hunter2"), "{auth:?}");
+            assert_eq!(auth, auth.clone());
+        }
+        assert_ne!(custom, Auth::custom(Does(|_| Ok(()))));
+        assert_ne!(Auth::Basic(secret(), secret()), Auth::Digest(secret(), secret()));
     }
 }

@@ -9,9 +9,11 @@
 mod auth;
 mod body;
 mod decode;
+pub(crate) mod digest;
 mod encoding;
 mod headers;
 mod links;
+mod netrc;
 mod prepare;
 mod quote;
 mod read;
@@ -21,12 +23,16 @@ mod response;
 mod settings;
 mod tls;
 
-pub use auth::{Auth, Netrc};
+pub(crate) use auth::apply;
+pub use auth::{Auth, AuthBase};
 pub use body::{Body, OpenBody};
 pub use decode::{DecodeLimits, Decoded, MAX_CODINGS, WireBytes, decode};
+#[doc(hidden)]
+pub use digest::build_digest_header;
 pub use encoding::{apparent_encoding, decode_text, encoding_of};
 pub use headers::Headers;
 pub use links::Link;
+pub use netrc::Netrc;
 pub use prepare::{Prepared, prepare, prepare_url};
 pub use read::{BodyReader, Chunks, Lines};
 pub use redirect::{RedirectRules, follow, is_redirect};

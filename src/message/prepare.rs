@@ -42,6 +42,9 @@ pub struct Prepared {
     pub headers: Headers,
     /// The body.
     pub body: Body,
+    /// Credentials that each attempt makes anew: Digest and custom ones. Others are among the
+    /// fields already.
+    pub auth: Option<Auth>,
 }
 
 /// The URL as requests would send it: trimmed, percent-encoded, IDNA, parameters appended.
@@ -70,19 +73,29 @@ pub fn prepare(settings: &Settings, request: &Request) -> Result<Prepared, Error
         headers.insert("Content-Type", media_type.as_bytes())?;
     }
     let explicit = request.overrides.auth.over(settings.auth.as_ref());
+    let mut each_time = None;
     if let Some(auth) = explicit {
-        headers.insert("Authorization", auth.header())?;
+        match auth.header()? {
+            Some(value) => headers.insert("Authorization", value)?,
+            None => each_time = Some(auth.clone()),
+        }
+        if matches!(auth, Auth::Digest(..)) {
+            headers.remove("Authorization");
+        }
     } else if !headers.contains("Authorization") {
         let netrc = || {
             // `Setting::Unset` means no credentials that the request did not name itself.
             let wanted = request.overrides.auth != super::Setting::Unset;
             settings.netrc.as_ref().filter(|_| wanted).and_then(|netrc| netrc.auth(&url))
         };
-        if let Some(auth) = userinfo.or_else(netrc) {
-            headers.insert("Authorization", auth.header())?;
+        if let Some(auth) = userinfo.or_else(netrc)
+            && let Some(value) = auth.header()?
+        {
+            headers.insert("Authorization", value)?;
         }
     }
-    Ok(Prepared { method: request.method.clone(), url, headers, body: request.body.clone() })
+    let (method, body) = (request.method.clone(), request.body.clone());
+    Ok(Prepared { method, url, headers, body, auth: each_time })
 }
 
 /// requests' `merge_setting`: a request's field takes the place of the session's, `None` removes.

@@ -120,7 +120,7 @@ fn userinfo_is_decoded_once_and_leaves_the_url() {
 fn the_nearest_credentials_win() {
     let netrc = Some(Arc::new(Netrc::parse("machine h login n password n").unwrap()));
     let session = Settings { netrc, ..bare() };
-    let basic = |text: &str| Some(Auth::Basic(text.into(), text.into()).header());
+    let basic = |text: &str| Auth::Basic(text.into(), text.into()).header().unwrap();
     let plain = Request::new(Method::GET, "http://h/");
     assert_eq!(authorization(&session, &plain), basic("n"));
     let in_url = Request::new(Method::GET, "http://u:u@h/");
@@ -131,6 +131,12 @@ fn the_nearest_credentials_win() {
     assert_eq!(authorization(&session, &explicit), basic("e"));
     let of_session = Settings { auth: Some(Auth::Bearer("s".into())), ..session.clone() };
     assert_eq!(authorization(&of_session, &in_field).as_deref(), Some("Bearer s"));
+    // What each attempt makes anew takes the place of all others too, though not of the field that
+    // a custom one may have left to its user.
+    let digest = in_field.clone().digest_auth("d", "d");
+    let prepared = prepare(&of_session, &digest).unwrap();
+    assert_eq!(prepared.auth, Some(Auth::Digest("d".into(), "d".into())));
+    assert!(!prepared.headers.contains("Authorization"));
     let mut without = plain.clone();
     without.overrides.auth = Setting::Unset;
     assert_eq!(authorization(&of_session, &without), None);

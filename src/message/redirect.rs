@@ -58,8 +58,8 @@ pub fn is_redirect(status: u16, headers: &HeaderMap) -> bool {
 /// usable Location, 300, 304, 305 …).
 ///
 /// Method, body and fields change as in requests: 303 becomes GET (HEAD stays), so does 302, and
-/// 301 for POST alone; 307 and 308 keep method and body. Authorization stays on the same origin
-/// and from http to https on default ports. Cookie and Proxy-Authorization are always dropped: the
+/// 301 for POST alone; 307 and 308 keep method and body. Credentials stay on the same origin and
+/// from http to https on default ports. Cookie and Proxy-Authorization are always dropped: the
 /// flight adds the cookies of the jar, the transport what the next proxy needs.
 ///
 /// # Errors
@@ -88,6 +88,7 @@ pub fn follow(
     next.headers.remove("Proxy-Authorization");
     if leaves_origin(&previous.url, &url) {
         next.headers.remove("Authorization");
+        next.auth = None;
         for field in rules.secret_headers.iter().chain(rules.removed_by_retry) {
             next.headers.remove(field);
         }
@@ -99,8 +100,10 @@ pub fn follow(
     }
     if let Some(auth) = rules.netrc.and_then(|netrc| netrc.auth(&url))
         && !next.headers.contains("Authorization")
+        && next.auth.is_none()
+        && let Some(value) = auth.header()?
     {
-        next.headers.insert("Authorization", auth.header())?;
+        next.headers.insert("Authorization", value)?;
     }
     next.url = url;
     Ok(Some(next))

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::ErrorKind;
-use crate::message::{Headers, Request, prepare};
+use crate::message::{Auth, Headers, Request, prepare};
 use http::HeaderValue;
 use proptest::prelude::*;
 
@@ -135,10 +135,12 @@ fn credentials_stay_with_their_origin() {
         ("http://h/a", "http://other.test/b", false),
         ("http://h/a", "http://h./b", false),
     ] {
-        let previous = from(Method::GET, first, &fields);
+        let mut previous = from(Method::GET, first, &fields);
+        previous.auth = Some(Auth::Digest("u".into(), "p".into()));
         let next = follow(&previous, 302, &head(location.as_bytes()), rules).unwrap().unwrap();
         let has = |name| next.headers.contains(name);
         assert_eq!(has("Authorization"), kept, "{first} {location}");
+        assert_eq!(next.auth.is_some(), kept, "{first} {location}");
         assert_eq!(has("X-Api-Key"), kept, "{first} {location}");
         assert!(has("X-Plain") && !has("Cookie") && !has("Proxy-Authorization"));
         let same_host = next.url.host() == previous.url.host()
@@ -154,9 +156,16 @@ fn dropped_credentials_do_not_come_back_but_netrc_is_asked_per_host() {
     let away = follow(&first, 302, &head(b"http://o/"), rules).unwrap().unwrap();
     let back = follow(&away, 302, &head(b"http://h/"), rules).unwrap().unwrap();
     assert!(!back.headers.contains("Authorization"));
+    let mut digest = first.clone();
+    digest.headers.remove("Authorization");
+    digest.auth = Some(Auth::Digest("u".into(), "p".into()));
+    let away = follow(&digest, 302, &head(b"http://o/"), rules).unwrap().unwrap();
+    assert_eq!(follow(&away, 302, &head(b"http://h/"), rules).unwrap().unwrap().auth, None);
 
     let netrc = Netrc::parse("machine o login u password p").unwrap();
     let rules = RedirectRules { netrc: Some(&netrc), ..rules };
+    let within = follow(&digest, 302, &head(b"/b"), rules).unwrap().unwrap();
+    assert!(within.auth.is_some() && !within.headers.contains("Authorization"));
     let away = follow(&first, 302, &head(b"http://o/"), rules).unwrap().unwrap();
     assert_eq!(away.headers.get("Authorization"), Some(&b"Basic dTpw"[..]));
     let back = follow(&away, 302, &head(b"http://h/"), rules).unwrap().unwrap();

@@ -128,6 +128,11 @@ impl Request {
         self.auth(Auth::Basic(user.into(), password.into()))
     }
 
+    /// Digest credentials; they win over every other place that could name some.
+    pub fn digest_auth(self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.auth(Auth::Digest(user.into(), password.into()))
+    }
+
     /// A bearer token; it wins over every other place that could name credentials.
     pub fn bearer(self, token: impl Into<String>) -> Self {
         self.auth(Auth::Bearer(token.into()))

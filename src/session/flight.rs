@@ -10,6 +10,7 @@
 
 mod answer;
 mod attempt;
+mod credentials;
 mod state;
 
 use super::Session;

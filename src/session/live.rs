@@ -6,6 +6,7 @@ use super::identity::Jars;
 use super::router::lock;
 use super::{CookieJar, RequestBuilder};
 use crate::error::Error;
+use crate::message::digest::Spaces;
 use crate::message::{Overrides, Request, Response, Settings, TlsSettings};
 use crate::proxy::{Identity, Route};
 use crate::rng::Rng;
@@ -13,6 +14,7 @@ use crate::time::Clock;
 use crate::transport::Transport;
 use http::Method;
 use std::cell::{RefCell, RefMut};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +47,8 @@ pub(super) struct Core {
     /// last; hardly ever more than one.
     others: Vec<(TlsSettings, Box<dyn Transport>)>,
     pub(super) jars: Jars,
+    /// Where Digest credentials can be sent ahead; no identity uses the nonce of another.
+    pub(super) spaces: HashMap<Identity, Spaces>,
     pub(super) rng: Rng,
     /// Of user names that are templates, where each session has its own.
     pub(super) number: Option<u64>,
@@ -93,6 +97,7 @@ impl Core {
 
     /// Tells every transport that an identity is gone.
     pub(super) fn forget(&mut self, identity: Identity) {
+        self.spaces.remove(&identity);
         self.transport.forget(identity);
         for (_, transport) in &mut self.others {
             transport.forget(identity);
@@ -109,7 +114,8 @@ impl Session {
         rng: Rng,
     ) -> Self {
         let clock = Arc::clone(&recipe.clock);
-        let core = Core { clock, transport, others: Vec::new(), jars, rng, number: None };
+        let (others, spaces) = (Vec::new(), HashMap::new());
+        let core = Core { clock, transport, others, jars, spaces, rng, number: None };
         Self { recipe, core: RefCell::new(core), items: AtomicU64::new(0) }
     }
 

@@ -84,6 +84,11 @@ impl<'a> RequestBuilder<'a> {
         self.map(|request| request.basic_auth(user, password))
     }
 
+    /// Digest credentials for the target.
+    pub fn digest_auth(self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.map(|request| request.digest_auth(user, password))
+    }
+
     /// A bearer token for the target.
     pub fn bearer(self, token: impl Into<String>) -> Self {
         self.map(|request| request.bearer(token))

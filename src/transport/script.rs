@@ -256,6 +256,7 @@ impl Play {
                     expired: None,
                 };
                 let mut incoming = Incoming::new(status, reason(status), headers, Box::new(reader));
+                incoming.timings.connect = (!connecting.is_zero()).then_some(connecting);
                 incoming.timings.first_byte = Some(first_byte);
                 incoming.timings.total = first_byte;
                 incoming.connection.reused = reused;

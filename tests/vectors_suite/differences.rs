@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderValue, Method, header};
 use longhaul::error::Phase;
 use longhaul::message::{
-    DecodeLimits, RedirectRules, Request, Settings, decode, decode_text, follow, prepare,
-    prepare_url,
+    Body, DecodeLimits, RedirectRules, Request, Settings, build_digest_header, decode, decode_text,
+    follow, prepare, prepare_url,
 };
 use longhaul::policy::{
     Backoff, Category, Decision, Methods, Outcome, RetryAfter, Timeouts, WorstCase, WorstCaseInput,
@@ -350,6 +350,70 @@ fn basic_utf8() {
     let prepared = prepare(&Settings::default(), &request).unwrap();
     // Latin-1 would be `/Dpw`.
     assert_eq!(prepared.headers.get("Authorization"), Some(&b"Basic w7w6cA=="[..]));
+}
+
+/// What answers these challenges; one character is one byte.
+fn digest(user: &str, challenges: &[&[u8]]) -> Option<String> {
+    let mut headers = HeaderMap::new();
+    for challenge in challenges {
+        let value = HeaderValue::from_bytes(challenge).unwrap();
+        headers.append(header::WWW_AUTHENTICATE, value);
+    }
+    let url = Url::parse("http://h.test/").unwrap();
+    let asked = ("GET", &url, &Body::Empty);
+    let field = build_digest_header(&headers, (user, "p"), asked, "c", 0).unwrap()?;
+    Some(field.iter().map(|byte| char::from(*byte)).collect())
+}
+
+#[test]
+fn digest_algorithms() {
+    for (rest, spoken) in [
+        ("algorithm=SHA-512-256", true),
+        ("algorithm=SHA-256-sess, qop=auth", true),
+        ("qop=\"auth-int\"", true),
+        ("qop=\"auth-int, auth\"", true),
+        ("algorithm=SHA", false),
+    ] {
+        let answer = digest("u", &[format!("Digest realm=r, nonce=n, {rest}").as_bytes()]);
+        assert_eq!(answer.is_some(), spoken, "{rest}");
+    }
+}
+
+#[test]
+fn digest_challenge() {
+    let two: &[&[u8]] = &[
+        b"Digest realm=\"one\", nonce=\"1\", algorithm=SHA-256, opaque=\"o\"",
+        b"Digest realm=\"two\", nonce=\"2\", algorithm=MD5",
+    ];
+    // requests answers realm `two` with the algorithm of neither, and the opaque of the first.
+    let answer = digest("u", two).unwrap();
+    for part in ["realm=\"one\", nonce=\"1\"", "opaque=\"o\", algorithm=SHA-256"] {
+        assert!(answer.contains(part), "{answer}");
+    }
+    assert_eq!(digest("u", &[b"Digest nonce=\"n\""]), None);
+}
+
+#[test]
+fn digest_fields() {
+    let challenge =
+        b"Digest realm=\"a \\\"b\\\"\", nonce=\"n\", opaque=\"\", algorithm=\"MD5\", qop=\"auth\"";
+    let answer = digest("u", &[challenge]).unwrap();
+    for part in ["realm=\"a \\\"b\\\"\"", "opaque=\"\"", "algorithm=MD5, qop=auth, nc=00000001"] {
+        assert!(answer.contains(part), "{answer}");
+    }
+}
+
+#[test]
+fn digest_charset() {
+    let answer = digest("\u{fc}", &[b"Digest realm=\"k\xf6ln\", nonce=n"]).unwrap();
+    assert!(
+        answer.starts_with("Digest username=\"\u{c3}\u{bc}\", realm=\"k\u{f6}ln\""),
+        "{answer}"
+    );
+    let answer = digest("\u{fc}", &[b"Digest realm=r, nonce=n, charset=UTF-8"]).unwrap();
+    assert!(answer.starts_with("Digest username*=UTF-8''%C3%BC, realm=\"r\""), "{answer}");
+    let answer = digest("u", &[b"Digest realm=r, nonce=n, userhash=true"]).unwrap();
+    assert!(!answer.contains("username=\"u\"") && answer.ends_with("userhash=true"), "{answer}");
 }
 
 /// The URL of the next hop, and its Host field if there is one.

@@ -17,6 +17,7 @@
 
 mod cookies;
 mod differences;
+mod digest;
 mod document;
 mod encoding;
 mod message;
@@ -57,6 +58,7 @@ const READINGS: &[Reading] = &[
     Reading { stem: "proxy_select", what: "after a redirect", judge: proxy::after_a_redirect },
     Reading { stem: "no_proxy", what: "", judge: proxy::no_proxy },
     Reading { stem: "netrc", what: "", judge: netrc::netrc },
+    Reading { stem: "digest", what: "", judge: digest::digest },
     Reading { stem: "redirect_rewrite", what: "", judge: message::redirect_rewrite },
     Reading { stem: "url_prepare", what: "", judge: message::url_prepare },
     Reading { stem: "cookies", what: "sent", judge: cookies::sent },

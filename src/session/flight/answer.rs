@@ -1,7 +1,8 @@
 //! What a response head leads to: another hop, a wait, or an answer with its body.
 
 use super::Step;
-use super::attempt::{Facts, verdict_on_proxy};
+use super::attempt::{Facts, Lost, verdict_on_proxy};
+use super::credentials::Challenge;
 use super::state::{Running, Verdict as WaitVerdict, exhausted};
 use crate::error::{AttemptError, Error, ErrorKind, Fault, Phase};
 use crate::message::{
@@ -26,7 +27,11 @@ const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 /// What follows a response head.
 pub(super) enum Next {
-    Hop { same_way: bool },
+    Hop {
+        same_way: bool,
+    },
+    /// The same request on the same way, with other credentials.
+    Again,
     Step(Step, Verdict),
 }
 
@@ -42,11 +47,24 @@ impl Running {
         incoming: Incoming,
         began: Instant,
         resend: bool,
+        copy: Lost,
     ) -> Next {
         let settings = session.settings();
         let (now, wall) = (core.now(), core.wall());
         core.jars.of(route.identity).0.store(&self.current.url, &incoming.headers, wall);
         let status = incoming.status;
+        let refusal = match self.heed_challenge(core, route, &incoming, copy) {
+            Challenge::None => None,
+            Challenge::Refused(why) => Some(why),
+            Challenge::Answered(how) => {
+                let reused = incoming.connection.reused;
+                let facts = Facts { status: Some(status), error: None, reused };
+                self.record(route, began, now, &facts, resend);
+                self.note(how);
+                incoming.drain(DRAIN_BYTES, now.checked_add(DRAIN_TIME));
+                return Next::Again;
+            }
+        };
         let facts = Facts { status: Some(status), error: None, reused: incoming.connection.reused };
         let asked = RetryAfter::of(&incoming.headers, wall);
         if self.retry.respects_retry_after() {
@@ -131,6 +149,7 @@ impl Running {
             }
         }
 
+        let remark = remark.or(refusal);
         self.hand_out(session, core, request, route, incoming, began, resend, remark, wanted, raise)
     }
 

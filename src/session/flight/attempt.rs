@@ -4,7 +4,7 @@ use super::Step;
 use super::answer::Next;
 use super::state::Running;
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase};
-use crate::message::{OpenBody, Request};
+use crate::message::{OpenBody, Request, Timings};
 use crate::proxy::{Route, Verdict};
 use crate::session::live::{Core, Session};
 use crate::session::numbers::Held;
@@ -24,6 +24,7 @@ impl Running {
     ) -> Step {
         let mut resend = false;
         let mut lost = None;
+        self.answers = 0;
         // A redirect stays on the way it came: the hop belongs to the same visit.
         let mut held: Option<(Route, Lease)> = None;
         loop {
@@ -57,19 +58,28 @@ impl Running {
                     if incoming.status == 408
                         && incoming.connection.reused
                         && !resend
-                        && self.may_resend(Lost { sent: true, spent }) =>
+                        && self.may_resend(Lost::of(true, spent).after(before)) =>
                 {
                     let facts = Facts { status: Some(408), error: None, reused: true };
                     self.record(&route, began, core.now(), &facts, resend);
                     self.note("the kept connection had timed out; sent again on a fresh one");
-                    (resend, lost) = (true, Some(Lost { sent: true, spent }));
+                    (resend, lost) = (true, Some(Lost::of(true, spent).after(before)));
                     held = Some((route, lease));
                 }
                 Ok(incoming) => {
-                    match self.answered(session, core, request, &route, incoming, began, resend) {
+                    let copy = Lost::answered(&incoming.timings, spent).after(before);
+                    match self
+                        .answered(session, core, request, &route, incoming, began, resend, copy)
+                    {
                         Next::Hop { same_way: true } => {
                             resend = false;
                             route.fresh = false;
+                            held = Some((route, lease));
+                        }
+                        Next::Again => {
+                            resend = false;
+                            route.fresh = false;
+                            lost = Some(copy);
                             held = Some((route, lease));
                         }
                         Next::Hop { same_way: false } => {
@@ -85,7 +95,7 @@ impl Running {
                 Err(error) => {
                     let facts = Facts::of(&error);
                     self.record(&route, began, core.now(), &facts, resend);
-                    let copy = Lost { sent: !error.is_unsent(), spent };
+                    let copy = Lost::of(!error.is_unsent(), spent).after(before);
                     if error.is_stale() && !resend && self.may_resend(copy) {
                         self.note("the kept connection had died; sent again on a fresh one");
                         (resend, lost) = (true, Some(copy));
@@ -103,7 +113,7 @@ impl Running {
                         resend = false;
                         continue;
                     }
-                    let arrived = before.is_some_and(|copy| copy.sent);
+                    let arrived = before.is_some_and(Lost::is_read);
                     return self.failed(session, core, error, arrived);
                 }
             }
@@ -167,11 +177,13 @@ impl Running {
         if let Some(gone) = gone {
             core.forget(gone);
         }
+        let with_credentials = self.with_credentials(core, route)?;
+        let current = with_credentials.as_ref().unwrap_or(&self.current);
         let with_cookies;
         let headers = match cookies {
-            None => &self.current.headers,
+            None => &current.headers,
             Some(value) => {
-                let mut headers = self.current.headers.clone();
+                let mut headers = current.headers.clone();
                 headers.append("Cookie", value)?;
                 with_cookies = headers;
                 &with_cookies
@@ -182,12 +194,12 @@ impl Running {
             read: self.timeouts.read(),
             deadline: self.deadline,
         };
-        if let Some(Lost { sent, spent }) = lost {
-            let clock = if sent { &mut limits.read } else { &mut limits.connect };
-            *clock = clock.map(|limit| limit.saturating_sub(spent));
+        if let Some(Lost { connecting, waiting, .. }) = lost {
+            limits.connect = limits.connect.map(|limit| limit.saturating_sub(connecting));
+            limits.read = limits.read.map(|limit| limit.saturating_sub(waiting));
         }
-        let mut opened = self.current.body.open()?;
-        let mut outgoing = Outgoing::new(&self.current.method, &self.current.url, headers);
+        let mut opened = current.body.open()?;
+        let mut outgoing = Outgoing::new(&current.method, &current.url, headers);
         outgoing.body = match &mut opened {
             OpenBody::Bytes(bytes) => OutgoingBody::Bytes(bytes),
             OpenBody::Reader(reader, length) => OutgoingBody::Reader(reader.as_mut(), *length),
@@ -202,8 +214,7 @@ impl Running {
     /// first copy comes off the clock of the second, and both together take no longer than one
     /// attempt may.
     fn may_resend(&self, lost: Lost) -> bool {
-        let clock = if lost.sent { self.timeouts.read() } else { self.timeouts.connect() };
-        if clock.is_some_and(|limit| lost.spent >= limit) {
+        if !self.has_time_after(lost) {
             return false;
         }
         // RFC 9110 9.2.2: the idempotent methods.
@@ -217,6 +228,14 @@ impl Running {
             Method::DELETE,
         ];
         (!lost.sent || idempotent.contains(method)) && self.current.body.is_replayable()
+    }
+
+    /// Whether the clocks of the attempt leave something for a further copy.
+    pub(super) fn has_time_after(&self, lost: Lost) -> bool {
+        let is_left =
+            |limit: Option<Duration>, spent| limit.is_none_or(|limit: Duration| spent < limit);
+        is_left(self.timeouts.connect(), lost.connecting)
+            && is_left(self.timeouts.read(), lost.waiting)
     }
 
     /// Adds an attempt to the history.
@@ -244,12 +263,46 @@ impl Running {
     }
 }
 
-/// A copy of the request that was lost with a kept connection.
+/// Copies of the request that this attempt has sent in vain: lost with a kept connection, or
+/// answered by a challenge.
 #[derive(Debug, Clone, Copy)]
-struct Lost {
-    /// Whether some of it may have arrived.
+pub(super) struct Lost {
+    /// Whether one may have been acted on.
     sent: bool,
-    spent: Duration,
+    /// What they took of the clock for connecting.
+    connecting: Duration,
+    /// What they took of the clock for reading.
+    waiting: Duration,
+}
+
+impl Lost {
+    /// A copy that was lost; what it took comes off the clock of the phase that it came to.
+    fn of(sent: bool, spent: Duration) -> Self {
+        let (connecting, waiting) =
+            if sent { (Duration::ZERO, spent) } else { (spent, Duration::ZERO) };
+        Self { sent, connecting, waiting }
+    }
+
+    /// A copy that a response turned down, so that it was not acted on.
+    fn answered(timings: &Timings, spent: Duration) -> Self {
+        let phases = [timings.dns, timings.connect, timings.proxy, timings.tls];
+        let connecting: Duration = phases.into_iter().flatten().sum();
+        Self { sent: false, connecting, waiting: spent.saturating_sub(connecting) }
+    }
+
+    /// Whether they came further than connecting, and so are no matter of that budget.
+    fn is_read(self) -> bool {
+        self.sent || !self.waiting.is_zero()
+    }
+
+    fn after(self, before: Option<Self>) -> Self {
+        let Some(before) = before else { return self };
+        Self {
+            sent: self.sent || before.sent,
+            connecting: self.connecting.saturating_add(before.connecting),
+            waiting: self.waiting.saturating_add(before.waiting),
+        }
+    }
 }
 
 /// What an attempt leaves in the history.

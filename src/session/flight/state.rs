@@ -27,6 +27,8 @@ pub(super) struct Running {
     /// The responses that redirected.
     pub(super) hops: Vec<Response>,
     pub(super) attempts: Vec<Attempt>,
+    /// How often this attempt has answered a challenge.
+    pub(super) answers: u8,
     /// Members of the proxy pool that this URL went through.
     pub(super) tried: Vec<usize>,
     /// The exit of the way that is taken, where it is known.
@@ -70,6 +72,7 @@ impl Running {
             redirects: 0,
             hops: Vec::new(),
             attempts: Vec::new(),
+            answers: 0,
             tried: Vec::new(),
             exit: None,
             number: None,
@@ -83,6 +86,7 @@ impl Running {
         self.shown_url = shown(&next);
         self.current = next;
         self.redirects += 1;
+        self.answers = 0;
         self.hops.push(response);
     }
 
