@@ -4,10 +4,11 @@
 //! well as a program from code. Nothing is checked before the request is prepared: a list with one
 //! bad line then has one failed result, and not a program that stops.
 
-use super::{Auth, Body, Overrides, Setting, Verify, quote};
+use super::{Auth, Body, Multipart, Overrides, Setting, Verify, quote};
 use crate::error::{Error, ErrorKind};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
+use crate::rng::Rng;
 use http::Method;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -113,6 +114,17 @@ impl Request {
         })?;
         self.body = bytes.into();
         self.content_type = Some("application/json".into());
+        Ok(self)
+    }
+
+    /// Sends a form with files (requests' `files=`); its boundary is drawn from `rng`.
+    ///
+    /// # Errors
+    /// `InvalidHeader` for a field of a part that cannot be sent.
+    pub fn multipart(mut self, form: Multipart, rng: &mut Rng) -> Result<Self, Error> {
+        let (body, content_type) = form.into_body(rng)?;
+        self.body = body;
+        self.content_type = Some(content_type.into());
         Ok(self)
     }
 

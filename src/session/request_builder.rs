@@ -2,9 +2,10 @@
 
 use super::Session;
 use crate::error::Error;
-use crate::message::{Auth, Body, Request, Response, Verify};
+use crate::message::{Auth, Body, Multipart, Request, Response, Verify};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
+use crate::rng::Rng;
 use serde::Serialize;
 
 /// Describes a request of a [`Session`], or of a session of its own.
@@ -71,6 +72,19 @@ impl<'a> RequestBuilder<'a> {
     /// `InvalidJson`.
     pub fn json(mut self, value: &(impl Serialize + ?Sized)) -> Self {
         self.request = self.request.and_then(|request| request.json(value));
+        self
+    }
+
+    /// A form with files as the body (`multipart/form-data`; requests' `files=`).
+    ///
+    /// Its boundary is drawn from the generator of the session, so a session with a seed repeats
+    /// it. A field of a part that cannot be sent fails in [`send`](Self::send) with
+    /// `InvalidHeader`.
+    pub fn multipart(mut self, form: Multipart) -> Self {
+        self.request = self.request.and_then(|request| match self.session {
+            Some(session) => request.multipart(form, &mut session.core().rng),
+            None => request.multipart(form, &mut Rng::from_os()),
+        });
         self
     }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderValue, Method, header};
 use longhaul::error::Phase;
 use longhaul::message::{
-    DecodeLimits, RedirectRules, Request, Settings, decode, decode_text, follow, prepare,
-    prepare_url,
+    Body, DecodeLimits, Multipart, Part, RedirectRules, Request, Settings, decode, decode_text,
+    follow, prepare, prepare_url,
 };
 use longhaul::policy::{
     Backoff, Category, Decision, Methods, Outcome, RetryAfter, Timeouts, WorstCase, WorstCaseInput,
@@ -463,6 +463,22 @@ fn cut_coding() {
     let error = decoded(GZIPPED.split_at(20).0, "gzip").unwrap_err();
     let error = error.downcast::<longhaul::Error>().unwrap();
     assert_eq!(error.kind(), ErrorKind::ContentDecoding);
+}
+
+#[test]
+fn part_fields() {
+    let refused = |part: Part| {
+        let form = Multipart::new().part(part).with_boundary("b");
+        form.is_err_and(|error| error.kind() == ErrorKind::InvalidHeader)
+    };
+    assert!(refused(Part::new("p", "").header("X", "a\r\nY: b")));
+    assert!(refused(Part::new("p", "").content_type("a/b\r\nY: b")));
+    assert!(refused(Part::new("p", "").header("content-Disposition", "attachment")));
+    let part = Part::new("p", "x").header("Content-Location", "/l").header("content-type", "a/b");
+    let (body, _) = Multipart::new().part(part).with_boundary("b").unwrap();
+    let Body::Bytes(body) = body else { panic!("{body:?}") };
+    let fields = "\r\nContent-Type: a/b\r\nContent-Location: /l\r\n\r\nx\r\n";
+    assert!(String::from_utf8(body.to_vec()).unwrap().contains(fields));
 }
 
 // ---- Cookies
