@@ -20,6 +20,7 @@ mod redirect;
 mod request;
 mod response;
 mod settings;
+mod validators;
 
 pub use auth::{Auth, Netrc};
 pub use body::{Body, OpenBody};
@@ -34,3 +35,4 @@ pub use redirect::{RedirectRules, follow, is_redirect};
 pub use request::{IntoRequest, Request};
 pub use response::{ConnectionFacts, Response, ResponseBody, ResponseParts, Timings};
 pub use settings::{Overrides, Setting, Settings, Verify};
+pub use validators::Validators;

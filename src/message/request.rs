@@ -4,7 +4,7 @@
 //! well as a program from code. Nothing is checked before the request is prepared: a list with one
 //! bad line then has one failed result, and not a program that stops.
 
-use super::{Auth, Body, Multipart, Overrides, Setting, Verify, quote};
+use super::{Auth, Body, Multipart, Overrides, Setting, Validators, Verify, quote};
 use crate::error::{Error, ErrorKind};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
@@ -132,6 +132,17 @@ impl Request {
     pub fn body(mut self, body: impl Into<Body>) -> Self {
         self.body = body.into();
         self.content_type = None;
+        self
+    }
+
+    /// Asks for the body only if it has changed since a response with these validators.
+    pub fn if_changed(mut self, validators: &Validators) -> Self {
+        if let Some(tag) = validators.etag() {
+            self = self.header("If-None-Match", tag);
+        }
+        if let Some(date) = validators.last_modified() {
+            self = self.header("If-Modified-Since", date);
+        }
         self
     }
 

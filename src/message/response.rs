@@ -11,6 +11,7 @@ use super::encoding::{apparent_encoding, decode_text, encoding_of};
 use super::links::{Link, parse_links};
 use super::read::{BodyReader, Chunks, Lines, Spent, save};
 use super::redirect::is_redirect;
+use super::validators::Validators;
 use crate::error::{Attempt, Error, ErrorKind, Fault, Phase};
 use crate::proxy::Identity;
 use bytes::Bytes;
@@ -158,6 +159,17 @@ impl Response {
     /// The value of `Content-Type` as it came.
     pub fn content_type(&self) -> Option<&str> {
         self.parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+    }
+
+    /// Its validators, for [`if_changed`](crate::RequestBuilder::if_changed) of a later request.
+    pub fn validators(&self) -> Validators {
+        Validators::of(&self.parts.headers)
+    }
+
+    /// Whether it says that nothing has changed (304). Its body is empty, and [`ok`](Self::ok) is
+    /// true, as in requests.
+    pub fn not_modified(&self) -> bool {
+        self.parts.status == 304
     }
 
     /// The names of the cookies that it sets, in order, without their values.

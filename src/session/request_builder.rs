@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::error::Error;
-use crate::message::{Auth, Body, Multipart, Request, Response, Verify};
+use crate::message::{Auth, Body, Multipart, Request, Response, Validators, Verify};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
 use crate::rng::Rng;
@@ -141,6 +141,18 @@ impl<'a> RequestBuilder<'a> {
     /// Ceiling of decoded body bytes.
     pub fn max_body_bytes(self, bytes: u64) -> Self {
         self.map(|request| request.max_body_bytes(bytes))
+    }
+
+    /// Asks for the body only if it has changed: `If-None-Match` and `If-Modified-Since` of an
+    /// earlier response, which [`Response::validators`] gives. An unchanged resource is answered by
+    /// 304, see [`Response::not_modified`]. Without validators the request stays as it is.
+    pub fn if_changed(self, validators: &Validators) -> Self {
+        self.map(|request| request.if_changed(validators))
+    }
+
+    /// Session and request.
+    pub(super) fn into_parts(self) -> (Option<&'a Session>, Result<Request, Error>) {
+        (self.session, self.request)
     }
 
     /// The request, for a pool or a batch.
