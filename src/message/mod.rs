@@ -24,13 +24,14 @@ mod validators;
 
 pub use auth::{Auth, Netrc};
 pub use body::{Body, OpenBody};
-pub use decode::{DecodeLimits, Decoded, MAX_CODINGS, WireBytes, decode};
+pub use decode::{DecodeLimits, Decoded, MAX_CODINGS, WireBytes, decode, undecoded};
 pub use encoding::{apparent_encoding, decode_text, encoding_of};
 pub use headers::Headers;
 pub use links::Link;
 pub use multipart::{Multipart, MultipartBody, Part};
 pub use prepare::{Prepared, prepare, prepare_url};
-pub use read::{BodyReader, Chunks, Lines};
+pub(crate) use read::unwritten;
+pub use read::{BodyReader, Chunks, Lines, Split};
 pub use redirect::{RedirectRules, follow, is_redirect};
 pub use request::{IntoRequest, Request};
 pub use response::{ConnectionFacts, Response, ResponseBody, ResponseParts, Timings};

@@ -210,6 +210,12 @@ impl Request {
         self
     }
 
+    /// Whether content codings are undone (urllib3's `decode_content`); default on.
+    pub fn decode_content(mut self, decode: bool) -> Self {
+        self.overrides.decode_content = Some(decode);
+        self
+    }
+
     /// The caller's name for it, carried into results.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());

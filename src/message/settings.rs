@@ -150,4 +150,6 @@ pub struct Overrides {
     pub verify: Option<Verify>,
     /// Decoded ceiling.
     pub max_body_bytes: Setting<u64>,
+    /// Whether content codings are undone; default on.
+    pub decode_content: Option<bool>,
 }

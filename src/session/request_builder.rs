@@ -143,6 +143,12 @@ impl<'a> RequestBuilder<'a> {
         self.map(|request| request.max_body_bytes(bytes))
     }
 
+    /// Whether content codings are undone; default on. Off gives the bytes as they came, which is
+    /// `response.raw` in requests; `Content-Encoding` says what they are.
+    pub fn decode_content(self, decode: bool) -> Self {
+        self.map(|request| request.decode_content(decode))
+    }
+
     /// Asks for the body only if it has changed: `If-None-Match` and `If-Modified-Since` of an
     /// earlier response, which [`Response::validators`] gives. An unchanged resource is answered by
     /// 304, see [`Response::not_modified`]. Without validators the request stays as it is.

@@ -5,7 +5,8 @@
 //! makes the part worthless, and the download begins anew; it is never an error.
 
 use super::plan::Plan;
-use crate::error::{Error, ErrorKind, Fault, Phase};
+use crate::error::Error;
+use crate::message::unwritten;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsString;
@@ -77,7 +78,7 @@ impl Part {
         let Some(validator) = plan.validator.clone() else { return Ok(()) };
         let note = Note { url: self.url.clone(), validator, length: plan.length };
         let text = serde_json::to_vec(&note).unwrap_or_default();
-        fs::write(&self.note, text).map_err(|error| failed(&self.note, error))
+        fs::write(&self.note, text).map_err(|error| unwritten(&self.note, error))
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -87,22 +88,24 @@ impl Part {
     /// Gives the complete file its name, once it is on disk.
     pub(super) fn finish(mut self) -> Result<(), Error> {
         self.file.sync_all().map_err(|error| self.failed(error))?;
-        fs::rename(&self.path, &self.target).map_err(|error| failed(&self.target, error))?;
+        fs::rename(&self.path, &self.target).map_err(|error| unwritten(&self.target, error))?;
         self.done = true;
         // A note without its part means nothing, so it goes last.
         self.remove_note()?;
-        sync_folder(&self.target).map_err(|error| failed(&self.target, error))
+        sync_folder(&self.target).map_err(|error| unwritten(&self.target, error))
     }
 
     fn remove_note(&self) -> Result<(), Error> {
         match fs::remove_file(&self.note) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&self.note, error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(unwritten(&self.note, error))
+            }
             _ => Ok(()),
         }
     }
 
     fn failed(&self, error: io::Error) -> Error {
-        failed(&self.path, error)
+        unwritten(&self.path, error)
     }
 }
 
@@ -125,7 +128,7 @@ fn open_locked(path: &Path) -> Result<File, Error> {
             .create(true)
             .truncate(false)
             .open(path)
-            .map_err(|error| failed(path, error))?;
+            .map_err(|error| unwritten(path, error))?;
         match file.try_lock() {
             Ok(()) if !is_still(path, &file) => {}
             Ok(()) => return Ok(file),
@@ -169,11 +172,6 @@ fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn failed(path: &Path, error: io::Error) -> Error {
-    let text = format!("{} cannot be written: {error}", path.display());
-    Error::new(ErrorKind::Io, Phase::Body, Fault::Local, text).with_source(error)
-}
-
 fn digest(url: &Url) -> String {
     let text = url.as_str();
     let text = text.split_once('#').map_or(text, |(before, _)| before);
@@ -183,6 +181,7 @@ fn digest(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
