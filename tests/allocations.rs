@@ -1,16 +1,22 @@
-//! A retry decision allocates nothing; what is kept of it is one entry of the history.
+//! A retry decision allocates nothing; what is kept of it is one entry of the history. A file is
+//! sent without being held.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use allocation_counter::measure;
 use http::{HeaderMap, HeaderValue, Method};
+use longhaul::Session;
 use longhaul::error::{Attempt, WaitReason};
+use longhaul::message::Multipart;
 use longhaul::policy::{
     Backoff, Category, Cooldown, Decision, HostCircuit, Outcome, RetryAfter, RetryBudget, Share,
 };
 use longhaul::rng::Rng;
 use longhaul::time::{Clock, SimClock};
 use longhaul::{Retry, secs};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -117,4 +123,42 @@ fn seconds_are_read_where_they_are() {
         });
         assert_eq!(info.count_total, 0, "{value:?}");
     }
+}
+
+#[test]
+fn a_file_of_200_megabytes_is_sent_as_a_part_within_a_few_hundred_kilobytes() {
+    const LENGTH: u64 = 200 * 1000 * 1000;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    // Takes the body and throws it away, which no server of the lab does.
+    let server = std::thread::spawn(move || {
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            if let Some(value) = line.strip_prefix("Content-Length: ") {
+                length = value.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let taken = io::copy(&mut (&mut stream).take(length), &mut io::sink()).unwrap();
+        stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        taken
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.bin");
+    File::create(&path).unwrap().set_len(LENGTH).unwrap();
+    let session = Session::builder().trust_env(false).build().unwrap();
+    let mut status = 0;
+    let info = measure(|| {
+        let form = Multipart::new().field("a", "1").file("f", &path);
+        status = session.post(url).multipart(form).send().unwrap().status();
+    });
+    assert_eq!(status, 200);
+    assert!(server.join().unwrap() > LENGTH);
+    assert!(info.bytes_max < 500_000, "{} bytes at once", info.bytes_max);
+    assert!(info.count_total < 1000, "{} allocations", info.count_total);
 }

@@ -5,13 +5,18 @@
 //! needed, a reader once. The second attempt with a reader is an error that says so, because an
 //! empty or half-read resend would look like a success.
 
+mod file;
+
+use super::multipart::MultipartBody;
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use bytes::Bytes;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::PathBuf;
+use std::io::{self, Read, Seek as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+pub(super) use file::{measure as measure_file, open_later as open_file_later};
 
 /// The body of a request.
 #[derive(Clone, Default)]
@@ -22,12 +27,16 @@ pub enum Body {
     Empty,
     /// In memory; sent again byte for byte.
     Bytes(Bytes),
-    /// Can be opened as often as needed: a file, say. The length is sent where it is known.
+    /// The bytes of a file, opened anew for each attempt.
+    File(Arc<Path>),
+    /// Can be opened as often as needed. The length is sent where it is known.
     #[allow(clippy::type_complexity, reason = "one closure, written once; users call `replayable`")]
     Replayable(Arc<dyn Fn() -> io::Result<(Box<dyn Read + Send>, Option<u64>)> + Send + Sync>),
     /// Can be read once. A second attempt is `BodyNotReplayable`, never an empty resend. Cloning
     /// shares the one reader.
     OneShot(Arc<Mutex<Option<Box<dyn Read + Send>>>>, Option<u64>),
+    /// The parts of a form; can be sent again where each of them can.
+    Multipart(Arc<MultipartBody>),
 }
 
 /// The body of one attempt, opened.
@@ -44,24 +53,17 @@ pub enum OpenBody {
 impl Body {
     /// The bytes of a file, opened anew for each attempt.
     ///
-    /// Nothing is opened before the request is sent; a missing file is an `Io` error then.
+    /// Nothing is opened before the request is sent; a missing file is an `Io` error then. Its
+    /// length is sent, and a file that changes it while it is sent is an `Io` error too: such a
+    /// body never arrives as a complete one. Pipes and devices are sent in chunks.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        let path = path.into();
-        Self::replayable(move || {
-            let named = |error: io::Error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            };
-            let file = File::open(&path).map_err(named)?;
-            let length = file.metadata().map_err(named)?;
-            // Pipes and devices have no length to promise.
-            let length = length.is_file().then_some(length.len());
-            Ok((Box::new(file) as Box<dyn Read + Send>, length))
-        })
+        Self::File(path.into().into())
     }
 
     /// A body that `open` produces for each attempt: a reader, and its length where it is known.
     ///
-    /// The same bytes have to come each time.
+    /// The same bytes have to come each time. Where a length is given, that many bytes are sent:
+    /// a reader that ends before is an `Io` error, and what it has beyond is not read.
     pub fn replayable(
         open: impl Fn() -> io::Result<(Box<dyn Read + Send>, Option<u64>)> + Send + Sync + 'static,
     ) -> Self {
@@ -69,6 +71,9 @@ impl Body {
     }
 
     /// A body that can be read once; chunked where `length` is `None`.
+    ///
+    /// Where a length is given, that many bytes are sent: a reader that ends before is an `Io`
+    /// error, and what it has beyond is not read.
     pub fn reader(reader: impl Read + Send + 'static, length: Option<u64>) -> Self {
         Self::OneShot(Arc::new(Mutex::new(Some(Box::new(reader)))), length)
     }
@@ -82,13 +87,9 @@ impl Body {
         match self {
             Self::Empty => Ok(OpenBody::Empty),
             Self::Bytes(bytes) => Ok(OpenBody::Bytes(bytes.clone())),
-            Self::Replayable(open) => {
-                let (reader, length) = open().map_err(|error| {
-                    let text = format!("the body cannot be opened: {error}");
-                    Error::new(ErrorKind::Io, Phase::Prepare, Fault::Local, text).with_source(error)
-                })?;
-                Ok(OpenBody::Reader(reader, length))
-            }
+            Self::File(path) => opened(file::open(path)),
+            Self::Replayable(open) => opened(open()),
+            Self::Multipart(form) => form.open(),
             Self::OneShot(reader, length) => {
                 let reader = reader.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let reader = reader.ok_or_else(|| {
@@ -103,15 +104,33 @@ impl Body {
         }
     }
 
-    /// Whether a further attempt can send the same bytes: always, but for a reader.
+    /// Whether a further attempt can send the same bytes: always, but for a reader, and for a
+    /// form with one among its parts.
     pub fn is_replayable(&self) -> bool {
-        !matches!(self, Self::OneShot(..))
+        match self {
+            Self::OneShot(..) => false,
+            Self::Multipart(form) => form.is_replayable(),
+            Self::Empty | Self::Bytes(_) | Self::File(_) | Self::Replayable(_) => true,
+        }
     }
 
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
     }
+}
+
+fn opened(result: io::Result<file::Opened>) -> Result<OpenBody, Error> {
+    match result {
+        Ok((reader, length)) => Ok(OpenBody::Reader(reader, length)),
+        Err(error) => Err(unopened(error)),
+    }
+}
+
+/// The error of a body that cannot be opened.
+pub(super) fn unopened(error: io::Error) -> Error {
+    let text = format!("the body cannot be opened: {error}");
+    Error::new(ErrorKind::Io, Phase::Prepare, Fault::Local, text).with_source(error)
 }
 
 impl From<Bytes> for Body {
@@ -145,12 +164,27 @@ impl From<&str> for Body {
 }
 
 impl From<File> for Body {
-    /// A one-shot body; see [`Body::file`] for one that can be sent again.
-    fn from(file: File) -> Self {
-        let length = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
-        // The length of the whole file is wrong once somebody has read from it.
-        let unread = io::Seek::stream_position(&mut &file).is_ok_and(|position| position == 0);
-        Self::reader(file, length.filter(|_| unread))
+    /// What is left of the file from its current position on, as in requests.
+    ///
+    /// A regular file is read again from there for each attempt, and its cursor is left where it
+    /// is; it must not change meanwhile, as for [`Body::file`]. A pipe or a device can be read
+    /// once and is sent in chunks.
+    fn from(mut file: File) -> Self {
+        let found = file.metadata().and_then(|found| Ok((found, file.stream_position()?)));
+        match found {
+            Ok((found, position)) if found.is_file() && found.len() > 0 => {
+                let (file, length) = (Arc::new(file), found.len().saturating_sub(position));
+                Self::replayable(move || {
+                    let rest = file::Rest { file: Arc::clone(&file), position };
+                    let rest: Box<dyn Read + Send> = match length {
+                        0 => Box::new(rest),
+                        _ => Box::new(file::Fixed::new(rest, length, None)),
+                    };
+                    Ok((rest, Some(length)))
+                })
+            }
+            _ => Self::reader(file, None),
+        }
     }
 }
 
@@ -159,7 +193,9 @@ impl fmt::Debug for Body {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::File(path) => write!(f, "File({})", path.display()),
             Self::Replayable(_) => f.write_str("Replayable"),
+            Self::Multipart(form) => write!(f, "Multipart({form:?})"),
             Self::OneShot(_, length) => write!(f, "OneShot({length:?})"),
         }
     }
@@ -229,9 +265,30 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_read_from_promises_no_length() {
+    fn an_open_file_is_sent_from_where_it_stands_and_each_time_from_there() {
         let mut file = tempfile::tempfile().unwrap();
-        io::Write::write_all(&mut file, b"abc").unwrap();
-        assert!(matches!(Body::from(file), Body::OneShot(_, None)));
+        io::Write::write_all(&mut file, b"head and rest").unwrap();
+        for (position, rest) in [(0, &b"head and rest"[..]), (9, b"rest"), (13, b""), (20, b"")] {
+            let mut file = file.try_clone().unwrap();
+            file.seek(io::SeekFrom::Start(position)).unwrap();
+            let body = Body::from(file);
+            assert!(body.is_replayable());
+            for _ in 0..2 {
+                let length = Some(rest.len() as u64);
+                assert_eq!(read(&body).unwrap(), (rest.to_vec(), length), "{position}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_open_file_that_changes_is_an_error() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"payload").unwrap();
+        file.rewind().unwrap();
+        let body = Body::from(file.try_clone().unwrap());
+        file.set_len(3).unwrap();
+        let OpenBody::Reader(mut reader, Some(7)) = body.open().unwrap() else { panic!() };
+        let error = reader.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("became shorter"), "{error}");
     }
 }

@@ -117,7 +117,8 @@ impl std::fmt::Debug for Headers {
     }
 }
 
-fn checked(name: String, value: Vec<u8>) -> Result<(String, Vec<u8>), Error> {
+/// The field, if it can be sent.
+pub(super) fn checked(name: String, value: Vec<u8>) -> Result<(String, Vec<u8>), Error> {
     let bad = |text: String| Err(Error::local(ErrorKind::InvalidHeader, text));
     if name.is_empty() || !name.bytes().all(is_token_byte) {
         return bad(format!("header name {name:?} is not a token such as Accept-Language"));

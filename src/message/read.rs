@@ -1,4 +1,11 @@
 //! The ways of handing a body on: as a reader, in pieces, by lines, into a file.
+//!
+//! Where we differ from requests:
+//! - DIFFERENCE(line-ends): CR, LF and CR LF end a line, wherever a chunk of the body ends; requests
+//!   sees an empty line where it ends within CR LF, and with `decode_unicode` it cuts at eight further
+//!   characters (form feed, U+2028 …).
+//! - DIFFERENCE(delimiter-at-the-end): a delimiter ends a piece, and behind the last one there is
+//!   none; what requests yields there depends on how the chunks fell.
 
 use super::encoding::{is_cut_at_line_ends, with_label};
 use super::response::ResponseBody;
@@ -89,11 +96,14 @@ impl Iterator for Chunks {
 
 /// An iterator over the lines of a body; made by [`Response::lines`](super::Response::lines).
 ///
-/// After an error there is no further item.
+/// A line is given as soon as its end has come; the last one needs none. After an error there is no
+/// further item.
 #[derive(Debug)]
 pub struct Lines {
     source: Option<LineSource>,
     label: String,
+    /// The last line ended with CR, so a LF that follows belongs to it.
+    after_cr: bool,
 }
 
 #[derive(Debug)]
@@ -112,28 +122,48 @@ impl Lines {
         } else {
             LineSource::Whole(reader)
         };
-        Self { source: Some(source), label }
+        Self { source: Some(source), label, after_cr: false }
     }
 
     fn line(&mut self) -> Result<Option<String>, io::Error> {
         if let Some(LineSource::Whole(reader)) = &mut self.source {
             let mut body = Vec::new();
             reader.read_to_end(&mut body)?;
-            let lines: Vec<_> = with_label(&body, &self.label).lines().map(str::to_owned).collect();
+            let text = with_label(&body, &self.label).replace("\r\n", "\n").replace('\r', "\n");
+            let lines: Vec<_> = text.lines().map(str::to_owned).collect();
             self.source = Some(LineSource::Text(lines.into_iter()));
         }
         match &mut self.source {
             Some(LineSource::Bytes(reader)) => {
-                let mut line = Vec::new();
-                if reader.read_until(b'\n', &mut line)? == 0 {
-                    return Ok(None);
-                }
-                let line = line.strip_suffix(b"\n").unwrap_or(&line);
-                let line = line.strip_suffix(b"\r").unwrap_or(line);
-                Ok(Some(with_label(line, &self.label)))
+                let line = bytes_of_line(reader, &mut self.after_cr)?;
+                Ok(line.map(|line| with_label(&line, &self.label)))
             }
             Some(LineSource::Text(lines)) => Ok(lines.next()),
             _ => Ok(None),
+        }
+    }
+}
+
+/// The next line without its end; `None` at the end of the body.
+fn bytes_of_line(
+    reader: &mut BufReader<BodyReader>,
+    after_cr: &mut bool,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(Some(line).filter(|line| !line.is_empty()));
+        }
+        let begin = usize::from(std::mem::take(after_cr) && bytes.starts_with(b"\n"));
+        let bytes = bytes.get(begin..).unwrap_or_default();
+        let end = memchr::memchr2(b'\n', b'\r', bytes);
+        line.extend_from_slice(bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default());
+        *after_cr = end.is_some_and(|end| bytes.get(end) == Some(&b'\r'));
+        let taken = begin + end.map_or(bytes.len(), |end| end + 1);
+        reader.consume(taken);
+        if end.is_some() {
+            return Ok(Some(line));
         }
     }
 }
@@ -150,15 +180,69 @@ impl Iterator for Lines {
     }
 }
 
+/// An iterator over the pieces of a body between delimiters; made by
+/// [`Response::split`](super::Response::split).
+///
+/// After an error there is no further item.
+#[derive(Debug)]
+pub struct Split {
+    reader: Option<BodyReader>,
+    delimiter: Vec<u8>,
+    /// What was read and not given.
+    rest: Vec<u8>,
+}
+
+impl Split {
+    pub(super) fn new(reader: BodyReader, delimiter: Vec<u8>) -> Self {
+        Self { reader: Some(reader), delimiter, rest: Vec::new() }
+    }
+
+    fn piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        // How much is known to hold no delimiter.
+        let mut searched = 0;
+        loop {
+            let new = self.rest.get(searched..).unwrap_or_default();
+            if !self.delimiter.is_empty()
+                && let Some(at) = memchr::memmem::find(new, &self.delimiter)
+            {
+                let rest = self.rest.split_off(searched + at + self.delimiter.len());
+                let mut piece = std::mem::replace(&mut self.rest, rest);
+                piece.truncate(searched + at);
+                return Ok(Some(piece));
+            }
+            searched = (self.rest.len() + 1).saturating_sub(self.delimiter.len().max(1));
+            let Some(reader) = self.reader.as_mut() else { return Ok(None) };
+            let end = self.rest.len();
+            self.rest.resize(end + 8 * 1024, 0);
+            let read = reader.read(self.rest.get_mut(end..).unwrap_or_default());
+            self.rest.truncate(end + read.as_ref().map_or(0, |count| *count));
+            if read? == 0 {
+                self.reader = None;
+                return Ok(Some(std::mem::take(&mut self.rest)).filter(|last| !last.is_empty()));
+            }
+        }
+    }
+}
+
+impl Iterator for Split {
+    type Item = Result<Vec<u8>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let piece = self.piece().transpose();
+        if matches!(piece, Some(Err(_))) {
+            self.reader = None;
+            self.rest = Vec::new();
+        }
+        piece.map(|piece| piece.map_err(body_error))
+    }
+}
+
 /// Fills a neighbour of `path` and gives it the name once it is on disk.
 pub(super) fn save(
     path: &Path,
     fill: impl FnOnce(&mut File) -> Result<u64, Error>,
 ) -> Result<u64, Error> {
-    let failed = |error: io::Error| {
-        let text = format!("{} cannot be written: {error}", path.display());
-        Error::new(ErrorKind::Io, Phase::Body, Fault::Local, text).with_source(error)
-    };
+    let failed = |error: io::Error| unwritten(path, error);
     let neighbour = neighbour(path).map_err(failed)?;
     let mut file =
         OpenOptions::new().write(true).create_new(true).open(&neighbour).map_err(failed)?;
@@ -171,6 +255,12 @@ pub(super) fn save(
         let _ = fs::remove_file(&neighbour);
     }
     result
+}
+
+/// The error of a file that cannot be written.
+pub(crate) fn unwritten(path: &Path, error: io::Error) -> Error {
+    let text = format!("{} cannot be written: {error}", path.display());
+    Error::new(ErrorKind::Io, Phase::Body, Fault::Local, text).with_source(error)
 }
 
 /// In the same folder, since a rename is atomic only within a file system.

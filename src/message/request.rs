@@ -4,10 +4,13 @@
 //! well as a program from code. Nothing is checked before the request is prepared: a list with one
 //! bad line then has one failed result, and not a program that stops.
 
-use super::{Auth, Body, Cert, Overrides, Setting, TlsVersion, Verify, quote};
+use super::{
+    Auth, Body, Cert, Multipart, Overrides, Setting, TlsVersion, Validators, Verify, quote,
+};
 use crate::error::{Error, ErrorKind};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
+use crate::rng::Rng;
 use http::Method;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -116,10 +119,32 @@ impl Request {
         Ok(self)
     }
 
+    /// Sends a form with files (requests' `files=`); its boundary is drawn from `rng`.
+    ///
+    /// # Errors
+    /// `InvalidHeader` for a field of a part that cannot be sent.
+    pub fn multipart(mut self, form: Multipart, rng: &mut Rng) -> Result<Self, Error> {
+        let (body, content_type) = form.into_body(rng)?;
+        self.body = body;
+        self.content_type = Some(content_type.into());
+        Ok(self)
+    }
+
     /// The body; its type is for a `Content-Type` field to say.
     pub fn body(mut self, body: impl Into<Body>) -> Self {
         self.body = body.into();
         self.content_type = None;
+        self
+    }
+
+    /// Asks for the body only if it has changed since a response with these validators.
+    pub fn if_changed(mut self, validators: &Validators) -> Self {
+        if let Some(tag) = validators.etag() {
+            self = self.header("If-None-Match", tag);
+        }
+        if let Some(date) = validators.last_modified() {
+            self = self.header("If-Modified-Since", date);
+        }
         self
     }
 
@@ -213,6 +238,12 @@ impl Request {
     /// The ceiling of decoded body bytes.
     pub fn max_body_bytes(mut self, bytes: u64) -> Self {
         self.overrides.max_body_bytes = Setting::Set(bytes);
+        self
+    }
+
+    /// Whether content codings are undone (urllib3's `decode_content`); default on.
+    pub fn decode_content(mut self, decode: bool) -> Self {
+        self.overrides.decode_content = Some(decode);
         self
     }
 

@@ -9,8 +9,9 @@
 
 use super::encoding::{apparent_encoding, decode_text, encoding_of};
 use super::links::{Link, parse_links};
-use super::read::{BodyReader, Chunks, Lines, Spent, save};
+use super::read::{BodyReader, Chunks, Lines, Spent, Split, save, unwritten};
 use super::redirect::is_redirect;
+use super::validators::Validators;
 use crate::error::{Attempt, Error, ErrorKind, Fault, Phase};
 use crate::proxy::Identity;
 use bytes::Bytes;
@@ -160,6 +161,17 @@ impl Response {
         self.parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
     }
 
+    /// Its validators, for [`if_changed`](crate::RequestBuilder::if_changed) of a later request.
+    pub fn validators(&self) -> Validators {
+        Validators::of(&self.parts.headers)
+    }
+
+    /// Whether it says that nothing has changed (304). Its body is empty, and [`ok`](Self::ok) is
+    /// true, as in requests.
+    pub fn not_modified(&self) -> bool {
+        self.parts.status == 304
+    }
+
     /// The names of the cookies that it sets, in order, without their values.
     pub fn set_cookie_names(&self) -> impl Iterator<Item = String> {
         self.parts.headers.get_all(header::SET_COOKIE).iter().map(|value| {
@@ -307,16 +319,24 @@ impl Response {
         BodyReader::new(self.into_parts().body)
     }
 
-    /// The body in pieces of at most `size` bytes (requests' `iter_content`).
+    /// The body in pieces of `size` bytes, the last one shorter (requests' `iter_content`). A piece
+    /// is given once it is full; [`into_reader`](Self::into_reader) gives bytes as they come.
     pub fn chunks(self, size: usize) -> Chunks {
         Chunks::new(self.into_reader(), size)
     }
 
-    /// The body line by line, without line ends, as text of the charset that the fields name, else
-    /// UTF-8 (requests' `iter_lines`).
+    /// The body line by line, without line ends (LF, CR LF or CR), as text of the charset that the
+    /// fields name, else UTF-8 (requests' `iter_lines` with `decode_unicode`).
     pub fn lines(self) -> Lines {
         let label = self.encoding();
         Lines::new(self.into_reader(), label.as_deref())
+    }
+
+    /// The body in pieces that end with `delimiter`, given without it (requests' `iter_lines` with a
+    /// delimiter). Behind the last one there is a piece only if it is not empty; an empty delimiter
+    /// never occurs.
+    pub fn split(self, delimiter: impl Into<Vec<u8>>) -> Split {
+        Split::new(self.into_reader(), delimiter.into())
     }
 
     /// Writes the body to `writer` and says how many bytes it was.
@@ -327,10 +347,18 @@ impl Response {
     /// # Errors
     /// Those of [`bytes`](Self::bytes), and `Io` with fault `Local` where `writer` fails.
     pub fn copy_to(&self, writer: &mut (impl Write + ?Sized)) -> Result<u64, Error> {
-        let local = |error: io::Error| {
+        self.copy(writer, |error| {
             let text = format!("the body cannot be written: {error}");
             Error::new(ErrorKind::Io, Phase::Body, Fault::Local, text).with_source(error)
-        };
+        })
+    }
+
+    /// Copies the body; `local` makes an error of what the writer says.
+    fn copy(
+        &self,
+        writer: &mut (impl Write + ?Sized),
+        local: impl Fn(io::Error) -> Error,
+    ) -> Result<u64, Error> {
         let have = self.body();
         if let ResponseBody::Reader(reader) = &self.parts.body
             && self.read.get().is_none()
@@ -344,7 +372,7 @@ impl Response {
                 let Some(piece) = buffer.get(..count).filter(|piece| !piece.is_empty()) else {
                     return Ok(copied);
                 };
-                writer.write_all(piece).map_err(local)?;
+                writer.write_all(piece).map_err(&local)?;
                 copied += count as u64;
             }
         }
@@ -358,9 +386,11 @@ impl Response {
     /// hidden neighbour, which a failure removes.
     ///
     /// # Errors
-    /// Those of [`copy_to`](Self::copy_to); `Io` with the path where the file cannot be made.
+    /// Those of reading the body, as [`bytes`](Self::bytes); `Io` with the path where the file cannot
+    /// be made or the disk is full.
     pub fn save_to(&self, path: impl AsRef<Path>) -> Result<u64, Error> {
-        save(path.as_ref(), |file| self.copy_to(file))
+        let path = path.as_ref();
+        save(path, |file| self.copy(file, |error| unwritten(path, error)))
     }
 
     /// The response itself below 400, an error with the response in it from there on.

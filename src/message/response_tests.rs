@@ -177,6 +177,100 @@ fn pieces_and_lines() {
     assert_eq!(lines("text/plain", b""), Vec::<String>::new());
 }
 
+/// A body that comes in pieces, as from a wire.
+fn pieces(pieces: &[&[u8]]) -> Response {
+    struct Pieces(std::collections::VecDeque<Vec<u8>>);
+    impl Read for Pieces {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let Some(mut piece) = self.0.pop_front() else { return Ok(0) };
+            let count = piece.as_slice().read(buf)?;
+            if count < piece.len() {
+                self.0.push_front(piece.split_off(count));
+            }
+            Ok(count)
+        }
+    }
+    streamed(Pieces(pieces.iter().map(|piece| piece.to_vec()).collect()))
+}
+
+#[test]
+fn lines_are_the_same_wherever_a_piece_ends() {
+    for (text, wanted) in [
+        ("a\r\n\r\nb\r\n", &["a", "", "b"][..]),
+        ("a\n\nb", &["a", "", "b"]),
+        ("a\rb\r\r\nc", &["a", "b", "", "c"]),
+        ("\n", &[""]),
+        ("\r\n\n\r", &["", "", ""]),
+        ("\u{c}é\u{2028}\n", &["\u{c}é\u{2028}"]),
+        ("", &[]),
+    ] {
+        for at in 0..=text.len() {
+            let (one, other) = text.as_bytes().split_at(at);
+            let got: Result<Vec<_>, _> = pieces(&[one, other]).lines().collect();
+            // An empty piece is an end.
+            if !one.is_empty() {
+                assert_eq!(got.unwrap(), wanted, "{text:?} {at}");
+            }
+        }
+    }
+    let utf16: Vec<u8> = "a\r\nb\rc\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let response = whole(200, &[("Content-Type", "text/plain; charset=utf-16le")], &utf16);
+    assert_eq!(response.lines().collect::<Result<Vec<_>, _>>().unwrap(), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_line_is_given_before_the_next_byte_is_waited_for() {
+    // What stands behind the line is an error here, and silence on a wire.
+    let mut lines = streamed((&b"one\r"[..]).chain(Broken(1))).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "one");
+    assert!(lines.next().unwrap().is_err() && lines.next().is_none());
+}
+
+#[test]
+fn delimiters_are_found_wherever_a_piece_ends() {
+    for (body, delimiter, wanted) in [
+        ("a--b----c", "--", &["a", "b", "", "c"][..]),
+        ("a--", "--", &["a"]),
+        ("--a", "--", &["", "a"]),
+        ("a-b", "--", &["a-b"]),
+        ("aXYXZaXYZ", "XYZ", &["aXYXZa"]),
+        ("abc", "", &["abc"]),
+        ("", "--", &[]),
+    ] {
+        for at in 1..body.len() {
+            let (one, other) = body.as_bytes().split_at(at);
+            let got: Vec<_> = pieces(&[one, other]).split(delimiter).map(Result::unwrap).collect();
+            let wanted: Vec<_> = wanted.iter().map(|piece| piece.as_bytes()).collect();
+            assert_eq!(got, wanted, "{body:?} {at}");
+        }
+    }
+    let long = "x".repeat(20_000);
+    let got: Vec<_> = whole(200, &[], format!("{long}--{long}").as_bytes()).split("--").collect();
+    assert!(got.len() == 2 && got.iter().all(|piece| piece.as_ref().unwrap() == long.as_bytes()));
+    let mut split = streamed((&b"a-b"[..]).chain(Broken(1))).split("-");
+    assert_eq!(split.next().unwrap().unwrap(), b"a");
+    assert!(split.next().unwrap().is_err() && split.next().is_none());
+}
+
+#[test]
+fn a_file_that_stood_there_is_replaced_as_a_whole_or_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("page.html");
+    std::fs::write(&path, "old").unwrap();
+    streamed((&b"half of the new"[..]).chain(Broken(1))).save_to(&path).unwrap_err();
+    assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    streamed(&b"new"[..]).save_to(&path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    // A folder of that name is in the way of the rename alone.
+    let taken = folder.path().join("taken");
+    std::fs::create_dir(&taken).unwrap();
+    let error = whole(200, &[], b"x").save_to(&taken).unwrap_err();
+    assert!(error.kind() == ErrorKind::Io && error.message().contains("taken"), "{error}");
+    let error = whole(200, &[], b"x").save_to("/").unwrap_err();
+    assert!(error.message().contains("file name"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
 #[test]
 fn a_file_appears_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();

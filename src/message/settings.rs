@@ -146,4 +146,6 @@ pub struct Overrides {
     pub tls_max_version: Setting<TlsVersion>,
     /// Decoded ceiling.
     pub max_body_bytes: Setting<u64>,
+    /// Whether content codings are undone; default on.
+    pub decode_content: Option<bool>,
 }

@@ -108,6 +108,25 @@ impl Flight {
         }
     }
 
+    /// Goes on with another request after `response` was handed out in stream mode: within the same
+    /// budgets, deadline and history. A `failure` is one of the body of that response, and is
+    /// charged as any other; the answer is then how long to wait before the next step.
+    pub(super) fn go_on(
+        &mut self,
+        session: &Session,
+        request: Request,
+        response: Response,
+        failure: Option<Error>,
+    ) -> Result<Option<Instant>, Error> {
+        let attempts = response.into_parts().attempts;
+        self.request = request;
+        let mut core = session.core();
+        match &mut self.running {
+            Some(running) => running.go_on(session, &mut core, &self.request, attempts, failure),
+            None => Ok(None),
+        }
+    }
+
     /// Ends the flight from outside, keeping its history: stopped, cancelled, panicked.
     pub fn fail(&mut self, error: Error) -> Error {
         let attempts = self.running.take().map(|running| running.attempts).unwrap_or_default();

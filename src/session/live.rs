@@ -162,14 +162,27 @@ impl Session {
     /// # Errors
     /// The failure with its history; by kind in the guide to errors.
     pub fn send(&self, request: Request) -> Result<Response, Error> {
-        let mut flight = Flight::new(request, self.items.fetch_add(1, Ordering::Relaxed));
+        self.drive(&mut self.flight(request))
+    }
+
+    /// A flight of this session that has not begun.
+    pub(super) fn flight(&self, request: Request) -> Flight {
+        Flight::new(request, self.items.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Steps a flight to its end, sleeping through its waits.
+    pub(super) fn drive(&self, flight: &mut Flight) -> Result<Response, Error> {
         loop {
             match flight.step(self) {
                 Step::Done(response) => return Ok(response),
                 Step::Failed(error) => return Err(error),
-                Step::Wait { until, .. } => self.recipe.clock.sleep_until(until),
+                Step::Wait { until, .. } => self.sleep_until(until),
             }
         }
+    }
+
+    pub(super) fn sleep_until(&self, until: Instant) {
+        self.recipe.clock.sleep_until(until);
     }
 
     /// Works with the cookies of the direct identity, as `requests.Session.cookies`.

@@ -5,6 +5,7 @@
 
 mod builder;
 mod cookies;
+mod download;
 mod environment;
 mod flight;
 mod identity;
@@ -18,6 +19,7 @@ mod router;
 
 pub use builder::SessionBuilder;
 pub use cookies::{Cookie, CookieJar};
+pub use download::{Download, Downloaded, Progress};
 pub use flight::{Flight, Step};
 pub(crate) use lessons::{Lesson, Lessons};
 pub use live::{Session, delete, get, head, options, patch, post, put};

@@ -2,9 +2,12 @@
 
 use super::Session;
 use crate::error::Error;
-use crate::message::{Auth, Body, Cert, Request, Response, TlsVersion, Verify};
+use crate::message::{
+    Auth, Body, Cert, Multipart, Request, Response, TlsVersion, Validators, Verify,
+};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
+use crate::rng::Rng;
 use serde::Serialize;
 
 /// Describes a request of a [`Session`], or of a session of its own.
@@ -71,6 +74,19 @@ impl<'a> RequestBuilder<'a> {
     /// `InvalidJson`.
     pub fn json(mut self, value: &(impl Serialize + ?Sized)) -> Self {
         self.request = self.request.and_then(|request| request.json(value));
+        self
+    }
+
+    /// A form with files as the body (`multipart/form-data`; requests' `files=`).
+    ///
+    /// Its boundary is drawn from the generator of the session, so a session with a seed repeats
+    /// it. A field of a part that cannot be sent fails in [`send`](Self::send) with
+    /// `InvalidHeader`.
+    pub fn multipart(mut self, form: Multipart) -> Self {
+        self.request = self.request.and_then(|request| match self.session {
+            Some(session) => request.multipart(form, &mut session.core().rng),
+            None => request.multipart(form, &mut Rng::from_os()),
+        });
         self
     }
 
@@ -153,6 +169,24 @@ impl<'a> RequestBuilder<'a> {
     /// Ceiling of decoded body bytes.
     pub fn max_body_bytes(self, bytes: u64) -> Self {
         self.map(|request| request.max_body_bytes(bytes))
+    }
+
+    /// Whether content codings are undone; default on. Off gives the bytes as they came, which is
+    /// `response.raw` in requests; `Content-Encoding` says what they are.
+    pub fn decode_content(self, decode: bool) -> Self {
+        self.map(|request| request.decode_content(decode))
+    }
+
+    /// Asks for the body only if it has changed: `If-None-Match` and `If-Modified-Since` of an
+    /// earlier response, which [`Response::validators`] gives. An unchanged resource is answered by
+    /// 304, see [`Response::not_modified`]. Without validators the request stays as it is.
+    pub fn if_changed(self, validators: &Validators) -> Self {
+        self.map(|request| request.if_changed(validators))
+    }
+
+    /// Session and request.
+    pub(super) fn into_parts(self) -> (Option<&'a Session>, Result<Request, Error>) {
+        (self.session, self.request)
     }
 
     /// The request, for a pool or a batch.

@@ -1,5 +1,6 @@
 //! The built command in its main job: lists of URLs against servers and proxies that nobody here
-//! wrote, and what has to hold when they fail, when it is killed, and when it is told nonsense.
+//! wrote, and what has to hold when they fail, when it is killed, and when it is told nonsense. So
+//! has what the library alone does with the files of such servers.
 //!
 //! What happened is read from what the servers logged and what stands in the results file, not
 //! from what the command says of itself. Each test prints its figures; `--nocapture` shows them.
@@ -18,6 +19,7 @@ mod support;
 mod check;
 mod credentials;
 mod demo;
+mod downloads;
 mod https_proxies;
 mod input;
 mod job;

@@ -13,6 +13,7 @@ use super::require;
 /// - `/throttled`: 503 with `Retry-After: 2`; `/limited`: 429 with `Retry-After: 1`;
 /// - `/forbidden`, `/gone`, `/broken`: 403, 410, 500; anything else: 404;
 /// - `/moved`: 302 to `/small/1`;
+/// - `/untagged/N`: the page of 1 MiB without an `ETag`;
 /// - `/slow/N`: the page of 30 KiB at 64 KiB/s;
 /// - `/echo`: the request's `User-Agent`, scheme and protocol as text.
 ///
@@ -147,6 +148,7 @@ http {{
         location /page/ {{ try_files /page.html =404; }}
         location /small/ {{ try_files /small.html =404; }}
         location /large/ {{ try_files /large.html =404; }}
+        location /untagged/ {{ etag off; try_files /large.html =404; }}
         location /slow/ {{ gzip off; limit_rate 64k; try_files /page.html =404; }}
         location = /throttled {{ add_header Retry-After 2 always; return 503 "later\n"; }}
         location = /limited {{ add_header Retry-After 1 always; return 429 "slower\n"; }}

@@ -4,13 +4,14 @@
 //! which. Those of the transport are proved on sockets, in `tests/transport`;
 //! `docs/requests-compat.md` says where.
 
+use std::io::Read as _;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use longhaul::error::Phase;
 use longhaul::message::{
-    Body, DecodeLimits, RedirectRules, Request, Settings, build_digest_header, decode, decode_text,
-    follow, prepare, prepare_url,
+    Body, DecodeLimits, Multipart, Part, RedirectRules, Request, ResponseBody, Settings,
+    build_digest_header, decode, decode_text, follow, prepare, prepare_url,
 };
 use longhaul::policy::{
     Backoff, Category, Decision, Methods, Outcome, RetryAfter, Timeouts, WorstCase, WorstCaseInput,
@@ -527,6 +528,44 @@ fn cut_coding() {
     let error = decoded(GZIPPED.split_at(20).0, "gzip").unwrap_err();
     let error = error.downcast::<longhaul::Error>().unwrap();
     assert_eq!(error.kind(), ErrorKind::ContentDecoding);
+}
+
+#[test]
+fn part_fields() {
+    let refused = |part: Part| {
+        let form = Multipart::new().part(part).with_boundary("b");
+        form.is_err_and(|error| error.kind() == ErrorKind::InvalidHeader)
+    };
+    assert!(refused(Part::new("p", "").header("X", "a\r\nY: b")));
+    assert!(refused(Part::new("p", "").content_type("a/b\r\nY: b")));
+    assert!(refused(Part::new("p", "").header("content-Disposition", "attachment")));
+    let part = Part::new("p", "x").header("Content-Location", "/l").header("content-type", "a/b");
+    let (body, _) = Multipart::new().part(part).with_boundary("b").unwrap();
+    let Body::Bytes(body) = body else { panic!("{body:?}") };
+    let fields = "\r\nContent-Type: a/b\r\nContent-Location: /l\r\n\r\nx\r\n";
+    assert!(String::from_utf8(body.to_vec()).unwrap().contains(fields));
+}
+
+/// A response whose body comes in two pieces.
+fn in_two(one: &'static str, other: &'static str) -> longhaul::Response {
+    let mut parts = crate::encoding::response(None, Vec::new()).into_parts();
+    let reader = one.as_bytes().chain(other.as_bytes());
+    parts.body = ResponseBody::Reader(std::sync::Mutex::new(Box::new(reader)));
+    longhaul::Response::from_parts(parts)
+}
+
+#[test]
+fn line_ends() {
+    let lines: Vec<_> = in_two("a\r", "\nb\u{c}\u{2028}c\rd").lines().map(Result::unwrap).collect();
+    assert_eq!(lines, ["a", "b\u{c}\u{2028}c", "d"]);
+}
+
+#[test]
+fn delimiter_at_the_end() {
+    for (one, other) in [("a|b|", ""), ("a|b", "|"), ("a|", "b|")] {
+        let pieces: Vec<_> = in_two(one, other).split("|").map(Result::unwrap).collect();
+        assert_eq!(pieces, [b"a", b"b"]);
+    }
 }
 
 // ---- Cookies

@@ -21,6 +21,7 @@ mod digest;
 mod document;
 mod encoding;
 mod message;
+mod multipart;
 mod netrc;
 mod policy;
 mod proxy;
@@ -64,6 +65,7 @@ const READINGS: &[Reading] = &[
     Reading { stem: "cookies", what: "sent", judge: cookies::sent },
     Reading { stem: "cookies", what: "jar", judge: cookies::jar },
     Reading { stem: "encoding", what: "", judge: encoding::encoding },
+    Reading { stem: "multipart", what: "", judge: multipart::multipart },
 ];
 
 fn built_in() -> PathBuf {

@@ -45,6 +45,21 @@ pub struct DecodeLimits {
 /// Nothing is read before the reader is. A body without a byte decodes to nothing, whatever its
 /// fields say, as do those of HEAD, 204 and 304.
 pub fn decode(body: Box<dyn Read + Send>, headers: &HeaderMap, limits: DecodeLimits) -> Decoded {
+    reader(body, headers, limits, codings(headers))
+}
+
+/// A reader of the body as it came, coded or not, under the same ceilings.
+pub fn undecoded(body: Box<dyn Read + Send>, headers: &HeaderMap, limits: DecodeLimits) -> Decoded {
+    let (codings, unknown) = codings(headers);
+    reader(body, headers, limits, (Vec::new(), unknown || !codings.is_empty()))
+}
+
+fn reader(
+    body: Box<dyn Read + Send>,
+    headers: &HeaderMap,
+    limits: DecodeLimits,
+    (codings, unknown): (Vec<Coding>, bool),
+) -> Decoded {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let count = WireBytes::default();
     let wire = Wire::new(
@@ -53,7 +68,6 @@ pub fn decode(body: Box<dyn Read + Send>, headers: &HeaderMap, limits: DecodeLim
         limits.wire,
         declared.and_then(|text| text.trim().parse().ok()),
     );
-    let (codings, unknown) = codings(headers);
     let mut failure = None;
     let mut reader: Box<dyn Read + Send> = Box::new(wire);
     if codings.len() > MAX_CODINGS {
@@ -112,7 +126,7 @@ impl Decoded {
         self.wire.clone()
     }
 
-    /// Whether the bytes are as they came because a coding is unknown.
+    /// Whether the bytes are coded, as they came: a coding is unknown, or none was to be undone.
     pub fn is_undecoded(&self) -> bool {
         self.unknown
     }

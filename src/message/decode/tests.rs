@@ -101,6 +101,22 @@ fn an_unknown_coding_leaves_the_bytes_as_they_came() {
 }
 
 #[test]
+fn what_is_not_to_be_decoded_comes_as_it_came_under_the_same_ceilings() {
+    let coded = gzip(b"text");
+    let raw = |limits| {
+        let body = Box::new(io::Cursor::new(coded.clone()));
+        let mut reader = undecoded(body, &head("gzip"), limits);
+        let mut bytes = Vec::new();
+        let read = reader.read_to_end(&mut bytes);
+        (read.map(|_| bytes), reader.is_undecoded(), reader.wire_bytes())
+    };
+    let (bytes, undecoded, wire) = raw(DecodeLimits::default());
+    assert_eq!((bytes.unwrap(), undecoded, wire), (coded.clone(), true, coded.len() as u64));
+    assert!(raw(DecodeLimits { wire: Some(9), decoded: None }).0.is_err());
+    assert!(raw(DecodeLimits { wire: None, decoded: Some(9) }).0.is_err());
+}
+
+#[test]
 fn a_body_without_a_byte_has_nothing_to_decode() {
     for coding in ["gzip", "deflate", "br", "zstd", "gzip, gzip"] {
         assert_eq!(ok(b"", coding), b"", "{coding}");

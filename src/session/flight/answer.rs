@@ -6,8 +6,8 @@ use super::credentials::Challenge;
 use super::state::{Running, Verdict as WaitVerdict, exhausted};
 use crate::error::{AttemptError, Error, ErrorKind, Fault, Phase};
 use crate::message::{
-    ConnectionFacts, DecodeLimits, Prepared, RedirectRules, Request, Response, ResponseBody,
-    ResponseParts, Timings, decode, follow,
+    ConnectionFacts, DecodeLimits, Decoded, Prepared, RedirectRules, Request, Response,
+    ResponseBody, ResponseParts, Timings, decode, follow, undecoded,
 };
 use crate::policy::{Decision, Exhausted, Outcome, RetryAfter};
 use crate::proxy::{Route, Verdict};
@@ -183,10 +183,14 @@ impl Running {
                 .over(settings.max_body_bytes.as_ref())
                 .copied(),
         };
+        let decoder = match request.overrides.decode_content {
+            Some(false) => undecoded,
+            _ => decode,
+        };
         let read = if stream {
-            Content::Stream(limits)
+            Content::Stream(limits, decoder)
         } else {
-            match read_body(incoming, limits, &self.current.method) {
+            match read_body(incoming, limits, decoder, &self.current.method) {
                 Ok((mut incoming, body, wire)) => {
                     incoming.count_received();
                     self.record(route, began, core.now(), &facts, resend);
@@ -226,7 +230,7 @@ impl Running {
         let headless = headless(&incoming);
         incoming.hasten(core.now().checked_add(DRAIN_TIME));
         // The body of a redirect is a courtesy; its head is what counts.
-        let response = match read_body(incoming, limits, &self.current.method) {
+        let response = match read_body(incoming, limits, decode, &self.current.method) {
             Ok((incoming, body, wire)) => {
                 self.response(core, route, incoming, Content::Done(body, wire))
             }
@@ -300,12 +304,12 @@ impl Running {
         let (body, wire_bytes) = match read {
             Content::Nothing => (ResponseBody::Bytes(Bytes::new()), 0),
             Content::Done(body, wire) => (ResponseBody::Bytes(body), wire),
-            Content::Stream(limits) => {
+            Content::Stream(limits, decoder) => {
                 let reader: Box<dyn Read + Send> =
                     if bodyless(&self.current.method, incoming.status) {
                         Box::new(std::io::empty())
                     } else {
-                        Box::new(decode(incoming.body, &incoming.headers, limits))
+                        Box::new(decoder(incoming.body, &incoming.headers, limits))
                     };
                 (ResponseBody::Reader(Mutex::new(reader)), 0)
             }
@@ -333,8 +337,11 @@ impl Running {
 enum Content {
     Nothing,
     Done(Bytes, u64),
-    Stream(DecodeLimits),
+    Stream(DecodeLimits, Decoder),
 }
+
+/// What makes the body of a response of its bytes.
+type Decoder = fn(Box<dyn Read + Send>, &HeaderMap, DecodeLimits) -> Decoded;
 
 /// The response without its body.
 fn headless(incoming: &Incoming) -> Incoming {
@@ -385,13 +392,14 @@ fn bodyless(method: &Method, status: u16) -> bool {
 fn read_body(
     mut incoming: Incoming,
     limits: DecodeLimits,
+    decoder: Decoder,
     method: &Method,
 ) -> Result<(Incoming, Bytes, u64), Error> {
     let raw = std::mem::replace(&mut incoming.body, Box::new(std::io::empty()));
     if bodyless(method, incoming.status) {
         return Ok((incoming, Bytes::new(), 0));
     }
-    let mut decoded = decode(raw, &incoming.headers, limits);
+    let mut decoded = decoder(raw, &incoming.headers, limits);
     let mut body = Vec::with_capacity(expected_length(&incoming.headers));
     decoded
         .read_to_end(&mut body)

@@ -81,6 +81,37 @@ impl Running {
         })
     }
 
+    /// Begins anew with `request`, after the body of a response failed or could not be used; the
+    /// budgets, the deadline and the history stay.
+    pub(super) fn go_on(
+        &mut self,
+        session: &Session,
+        core: &mut Core,
+        request: &Request,
+        attempts: Vec<Attempt>,
+        failure: Option<Error>,
+    ) -> Result<Option<Instant>, Error> {
+        self.over = false;
+        self.attempts = attempts;
+        let mut until = None;
+        if let Some(error) = failure {
+            if let Some(last) = self.attempts.last_mut() {
+                last.error = Some(AttemptError::from(&error));
+            }
+            let host = self.current.url.host_str().unwrap_or_default();
+            session.recipe().restraint.note_error(host, &error, core.now());
+            match self.failed(session, core, error, true) {
+                Step::Wait { until: time, .. } => until = Some(time),
+                Step::Failed(error) => return Err(error),
+                Step::Done(_) => {}
+            }
+        }
+        // From the URL that was asked for: where it redirected to may hold for a minute only.
+        self.current = prepare(session.settings(), request)?;
+        self.shown_url = shown(&self.current);
+        Ok(until)
+    }
+
     /// Goes on to the next hop of a redirect.
     pub(super) fn hop_to(&mut self, next: Prepared, response: Response) {
         self.shown_url = shown(&next);
