@@ -166,7 +166,10 @@ impl Running {
         let read = if stream {
             Content::Stream(limits)
         } else {
-            match read_body(incoming, limits, &self.current.method) {
+            // What is raised is raised for its status, and its body is a courtesy.
+            let headless = raise.then(|| headless(&incoming));
+            let read = read_body(incoming, limits, &self.current.method);
+            match read.or_else(|error| headless.map(|head| (head, Bytes::new(), 0)).ok_or(error)) {
                 Ok((mut incoming, body, wire)) => {
                     incoming.count_received();
                     self.record(route, began, core.now(), &facts, resend);
