@@ -19,6 +19,7 @@ mod cookies;
 mod differences;
 mod document;
 mod encoding;
+mod exceptions;
 mod message;
 mod netrc;
 mod policy;
@@ -32,6 +33,8 @@ use std::fs;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use verdict::{Tally, Vector, Verdict};
 
@@ -62,7 +65,18 @@ const READINGS: &[Reading] = &[
     Reading { stem: "cookies", what: "sent", judge: cookies::sent },
     Reading { stem: "cookies", what: "jar", judge: cookies::jar },
     Reading { stem: "encoding", what: "", judge: encoding::encoding },
+    Reading { stem: "exceptions", what: "", judge: exceptions::raised },
+    Reading { stem: "exceptions", what: "attempts", judge: exceptions::attempts },
+    Reading { stem: "exceptions", what: "streamed", judge: exceptions::raised_in_stream_mode },
+    Reading {
+        stem: "exceptions",
+        what: "streamed, attempts",
+        judge: exceptions::attempts_in_stream_mode,
+    },
 ];
+
+/// Most of the time the vectors with servers wait for a clock.
+const THREADS: usize = 32;
 
 fn built_in() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")
@@ -84,15 +98,28 @@ fn read(path: &Path) -> Vec<Vector> {
 }
 
 fn judge(file: &str, reading: &Reading, vectors: &[Vector]) -> Tally {
+    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let Some((at, vector)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    vectors.get(at).map(|vector| (at, vector))
+                } {
+                    // One that brings the code down is a failure like others, told by its id.
+                    let verdict = catch_unwind(AssertUnwindSafe(|| (reading.judge)(vector)))
+                        .unwrap_or_else(|_| {
+                            Some(Verdict::Failed(format!("panicked: {}", vector.line)))
+                        });
+                    verdicts.lock().unwrap().insert(at, verdict);
+                }
+            });
+        }
+    });
     let mut tally = Tally::new(file, reading.what);
-    for vector in vectors {
-        // One that brings the code down is a failure like others, told by its id.
-        match catch_unwind(AssertUnwindSafe(|| (reading.judge)(vector))) {
-            Ok(None) => {}
-            Ok(Some(verdict)) => tally.add(&vector.id, verdict),
-            Err(_) => {
-                tally.add(&vector.id, Verdict::Failed(format!("panicked: {}", vector.line)));
-            }
+    for (at, verdict) in verdicts.into_inner().unwrap() {
+        if let Some(verdict) = verdict {
+            tally.add(&vectors[at].id, verdict);
         }
     }
     tally
