@@ -92,6 +92,14 @@ fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
         .collect()
 }
 
+/// The vectors that come with the package and ask this.
+fn built_in_vectors(question: &str) -> impl Iterator<Item = (String, Vec<Vector>)> {
+    files(&built_in())
+        .into_iter()
+        .filter(move |(stem, _)| stem.starts_with(question))
+        .map(|(stem, path)| (stem, read(&path)))
+}
+
 fn read(path: &Path) -> Vec<Vector> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     text.lines().map(Vector::parse).collect()

@@ -95,3 +95,28 @@ fn what_comes_with_the_reply_of_a_proxy_belongs_to_the_tunnel() {
     let facts = (error.kind(), error.phase(), error.fault());
     assert_eq!(facts, (ErrorKind::Ssl, Phase::Tls, Fault::Target), "{error}");
 }
+
+/// What the servers of the vectors really lead to is what `docs/errors.md` says can happen.
+#[test]
+fn every_failure_stands_in_the_table_of_errors() {
+    let document = include_str!("../../../docs/errors.md");
+    let mut failures = 0;
+    for (stem, vectors) in crate::built_in_vectors("exceptions") {
+        for vector in vectors {
+            let Some(seen) = super::seen(&vector, super::Mode::Whole) else { continue };
+            let super::End::Error { kind, phase, fault, .. } = seen.end else { continue };
+            failures += 1;
+            let stands = document.lines().any(|line| {
+                let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+                let has = |at: usize, word: &str| {
+                    cells.get(at).is_some_and(|cell| {
+                        *cell == "any" || cell.split(", ").any(|one| one == word)
+                    })
+                };
+                has(0, &format!("`{kind}`")) && has(1, phase.name()) && has(2, fault.name())
+            });
+            assert!(stands, "{stem} {}: {kind} in {phase} by {fault}", vector.id);
+        }
+    }
+    assert!(failures > 100, "{failures}");
+}
