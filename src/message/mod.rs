@@ -27,6 +27,7 @@ pub use encoding::{apparent_encoding, decode_text, encoding_of};
 pub use headers::Headers;
 pub use links::Link;
 pub use prepare::{Prepared, prepare, prepare_url};
+pub(crate) use quote::shown as shown_url;
 pub use read::{BodyReader, Chunks, Lines};
 pub use redirect::{RedirectRules, follow, is_redirect};
 pub use request::{IntoRequest, Request};
