@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The reply of a proxy that refused, kept as it came.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ProxyReply {
     /// The HTTP status, or for SOCKS the reply code (`REP`, or `CD` of SOCKS4).
     pub code: u16,
@@ -32,6 +32,19 @@ pub struct ProxyReply {
     pub headers: http::HeaderMap,
     /// At most the first KiB of the body.
     pub body: bytes::Bytes,
+}
+
+/// The words of the proxy are left out: it may repeat the credentials that it refused.
+impl fmt::Debug for ProxyReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
+        f.debug_struct("ProxyReply")
+            .field("code", &self.code)
+            .field("socks", &self.socks)
+            .field("headers", &names)
+            .field("body", &format_args!("{} bytes", self.body.len()))
+            .finish_non_exhaustive()
+    }
 }
 
 /// The error of every fallible call.

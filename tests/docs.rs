@@ -3,8 +3,10 @@
 use longhaul::error::{Fault, Phase};
 use longhaul::time::SimClock;
 use longhaul::transport::{Play, Script};
-use longhaul::{ErrorKind, ProxyPool, ProxyUrl, Session};
+use longhaul::{ErrorKind, ProxyPool, ProxyUrl, Retry, Session};
 use std::sync::Arc;
+
+const ERRORS: &str = include_str!("../docs/errors.md");
 
 /// The cells of each row of the first table that starts with `header`.
 fn table<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
@@ -18,8 +20,7 @@ fn table<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
 
 #[test]
 fn the_table_of_errors_is_that_of_the_code() {
-    let text = include_str!("../docs/errors.md");
-    let rows = table(text, "| kind | in a requests log");
+    let rows = table(ERRORS, "| kind | in a requests log");
     let documented: Vec<(String, &str)> =
         rows.iter().map(|row| (row[0].trim_matches('`').to_owned(), row[1])).collect();
     let coded: Vec<(String, &str)> =
@@ -30,60 +31,170 @@ fn the_table_of_errors_is_that_of_the_code() {
     assert_eq!(documented.len(), coded.len(), "docs/errors.md has rows that the code has not");
 }
 
-#[test]
-fn what_is_charged_is_what_the_policy_charges() {
+const PHASES: [Phase; 8] = [
+    Phase::Prepare,
+    Phase::Dns,
+    Phase::Connect,
+    Phase::Proxy,
+    Phase::Tls,
+    Phase::Send,
+    Phase::Headers,
+    Phase::Body,
+];
+
+/// A row of the table of phases and faults.
+struct Place {
+    kind: ErrorKind,
+    phases: Vec<Phase>,
+    faults: Vec<Fault>,
+    class: &'static str,
+}
+
+fn places() -> Vec<Place> {
+    /// Those of a cell, which has to name nothing else.
+    fn named<T: Copy + std::fmt::Display>(all: &[T], cell: &str) -> Vec<T> {
+        let words: Vec<&str> = cell.split(", ").collect();
+        let found: Vec<T> =
+            all.iter().copied().filter(|one| words.contains(&&*one.to_string())).collect();
+        assert!(cell == "any" || found.len() == words.len(), "{cell}");
+        if cell == "any" { all.to_vec() } else { found }
+    }
+    table(ERRORS, "| kind | phase | fault |")
+        .into_iter()
+        .map(|row| Place {
+            kind: kind_of(row[0]),
+            phases: named(&PHASES, row[1]),
+            faults: named(&[Fault::Target, Fault::Proxy, Fault::Local], row[2]),
+            class: row[3],
+        })
+        .collect()
+}
+
+fn kind_of(cell: &str) -> ErrorKind {
+    let name = cell.trim_matches('`');
+    let kind = ErrorKind::ALL.iter().find(|kind| kind.name() == name);
+    *kind.unwrap_or_else(|| panic!("no kind {name}"))
+}
+
+/// What an attempt that fails like this is charged to.
+fn charged(kind: ErrorKind, phase: Phase) -> &'static str {
     use longhaul::policy::{Category, Outcome};
-    let text = include_str!("../docs/errors.md");
-    for row in table(text, "| kind | in a requests log") {
-        let kind = ErrorKind::ALL
-            .iter()
-            .find(|kind| kind.name() == row[0].trim_matches('`'))
-            .unwrap_or_else(|| panic!("no kind {}", row[0]));
-        let charged = |phase| match Outcome::of_error(*kind, phase, None) {
-            Outcome::Error { permanent: true, .. } => "never",
-            Outcome::Error { category: Category::Connect, .. } => "connect",
-            Outcome::Error { category: Category::Read, .. } => "read",
-            other => panic!("{other:?}"),
-        };
-        let (before, after) = (charged(Phase::Connect), charged(Phase::Headers));
-        let said = match (before, after) {
-            (before, after) if before == after => before.to_owned(),
-            (before, after) => format!("{before} or {after}"),
-        };
-        // Kinds that belong to one phase are charged by it.
-        let wanted = match kind {
-            ErrorKind::ConnectTimeout
-            | ErrorKind::NameLookup
-            | ErrorKind::ProxyUnreachable
-            | ErrorKind::ProxyRefused
-            | ErrorKind::Ssl => before.to_owned(),
-            ErrorKind::ReadTimeout
-            | ErrorKind::Protocol
-            | ErrorKind::IncompleteBody
-            | ErrorKind::ContentDecoding => after.to_owned(),
-            _ => said,
-        };
-        assert_eq!(row[2], wanted, "{kind}");
+    match Outcome::of_error(kind, phase, None) {
+        Outcome::Error { permanent: true, .. } => "never",
+        Outcome::Error { category: Category::Connect, .. } => "connect",
+        Outcome::Error { category: Category::Read, .. } => "read",
+        other => panic!("{other:?}"),
     }
 }
 
 #[test]
+fn what_is_charged_is_what_the_policy_charges() {
+    let rows = table(ERRORS, "| kind | in a requests log");
+    let places = places();
+    assert_eq!(rows.len(), places.len());
+    for (row, place) in rows.iter().zip(places) {
+        let kind = kind_of(row[0]);
+        assert_eq!(place.kind, kind, "the two tables have one order");
+        let mut budgets: Vec<&str> =
+            place.phases.iter().map(|phase| charged(kind, *phase)).collect();
+        budgets.dedup();
+        assert_eq!(row[2], budgets.join(" or "), "{kind}");
+    }
+}
+
+#[test]
+fn a_session_does_with_each_kind_what_the_tables_say() {
+    for Place { kind, phases, faults, .. } in places() {
+        for phase in phases {
+            let clock = Arc::new(SimClock::default());
+            // A connect budget of two and a read budget of one tell the two apart.
+            let retry = Retry::urllib3().total(3).connect(2).read(1);
+            let plays = std::iter::repeat_with(|| Play::error(kind, phase, faults[0])).take(4);
+            let script = Script::new(clock.clone(), plays);
+            let transport = script.clone();
+            let recipe = Session::builder().trust_env(false).clock(clock).retry(retry);
+            let session = recipe.transport(move || transport.clone()).build().unwrap();
+            let error = session.get("http://a.test/").send().unwrap_err();
+            let facts = (error.kind(), error.phase(), error.fault());
+            assert_eq!(facts, (kind, phase, faults[0]));
+            let attempts = match charged(kind, phase) {
+                "never" => 1,
+                "read" => 2,
+                _ => 3,
+            };
+            assert_eq!(script.attempts(), attempts, "{kind} in {phase}");
+            assert_eq!(error.attempts().len(), attempts, "{kind} in {phase}");
+            let timeouts = ["connect_timeout", "read_timeout", "deadline"];
+            assert_eq!(error.is_timeout(), timeouts.contains(&kind.name()), "{kind}");
+            assert_eq!(error.is_proxy(), faults[0] == Fault::Proxy, "{kind}");
+            let before = ["prepare", "dns", "connect", "proxy", "tls"].contains(&phase.name());
+            assert_eq!(error.is_unsent(), before, "{kind} in {phase}");
+            assert_eq!(error.requests_name(), kind.requests_name());
+        }
+    }
+}
+
+#[test]
+fn the_classes_of_the_table_are_those_of_a_run() {
+    use longhaul::policy::Class;
+    for Place { kind, class, .. } in places() {
+        // These two have a response, and its status decides.
+        if matches!(kind, ErrorKind::RetriesExhausted | ErrorKind::HttpStatus) {
+            assert_eq!(class, "that of the response");
+        } else {
+            assert_eq!(class, Class::of_error(kind).name(), "{kind}");
+        }
+    }
+}
+
+/// Where an error is made with kind, phase and fault in one place, the table has it.
+#[test]
+fn what_the_source_says_of_an_error_stands_in_the_table() {
+    let places = places();
+    let mut seen = 0;
+    for (path, text) in sources("src") {
+        // What a test makes up need not happen.
+        let text = text.split("#[cfg(test)]").next().unwrap();
+        if path.contains("tests") {
+            continue;
+        }
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let flat = flat.replace("crate::error::", "").replace("crate::", "");
+        let literal = |word: &str, prefix: &str| {
+            let name = word.trim().strip_prefix(prefix)?;
+            let name: String = name.chars().take_while(char::is_ascii_alphanumeric).collect();
+            Some(name.to_ascii_lowercase())
+        };
+        let found = flat.split("Error::new(").skip(1).filter_map(|rest| {
+            let mut words = rest.splitn(4, ',');
+            let kind = literal(words.next()?, "ErrorKind::")?;
+            Some((kind, literal(words.next()?, "Phase::")?, literal(words.next()?, "Fault::")?))
+        });
+        let local = flat.split("Error::local(").skip(1).filter_map(|rest| {
+            let kind = literal(rest.split(',').next()?, "ErrorKind::")?;
+            Some((kind, "prepare".to_owned(), "local".to_owned()))
+        });
+        for (kind, phase, fault) in found.chain(local) {
+            seen += 1;
+            let place = places
+                .iter()
+                .find(|place| place.kind.name().replace('_', "") == kind)
+                .unwrap_or_else(|| panic!("no row for {kind}"));
+            let stands = place.phases.iter().any(|one| one.name() == phase)
+                && place.faults.iter().any(|one| one.name() == fault);
+            assert!(stands, "{path}: {kind} in {phase} by {fault} is missing in docs/errors.md");
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
 fn phases_and_faults_are_named() {
-    let text = include_str!("../docs/errors.md");
-    for phase in [
-        Phase::Prepare,
-        Phase::Dns,
-        Phase::Connect,
-        Phase::Proxy,
-        Phase::Tls,
-        Phase::Send,
-        Phase::Headers,
-        Phase::Body,
-    ] {
-        assert!(text.contains(&format!("`{phase}`")), "{phase}");
+    for phase in PHASES {
+        assert!(ERRORS.contains(&format!("`{phase}`")), "{phase}");
     }
     for fault in [Fault::Target, Fault::Proxy, Fault::Local] {
-        assert!(text.contains(&format!("`{fault}`")), "{fault}");
+        assert!(ERRORS.contains(&format!("`{fault}`")), "{fault}");
     }
 }
 
@@ -155,23 +266,29 @@ fn a_refusal_does_to_the_health_of_a_proxy_what_the_page_says() {
     }
 }
 
-/// Each way of a leak names a test, and each of these tests is there.
-#[test]
-fn the_tests_that_hold_the_list_of_leaks_exist() {
-    let mut sources = String::new();
-    let mut folders = vec!["src".into(), "tests".into()];
+/// The Rust files below a folder of the package, with their paths.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let (mut found, mut folders) = (Vec::new(), vec![std::path::PathBuf::from(folder)]);
     while let Some(folder) = folders.pop() {
-        let folder: std::path::PathBuf = folder;
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&folder);
         for entry in std::fs::read_dir(path).unwrap().map(Result::unwrap) {
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                sources.push_str(&std::fs::read_to_string(path).unwrap());
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path.display().to_string(), text));
             }
         }
     }
+    found
+}
+
+/// Each way of a leak names a test, and each of these tests is there.
+#[test]
+fn the_tests_that_hold_the_list_of_leaks_exist() {
+    let sources: String =
+        [sources("src"), sources("tests")].concat().into_iter().map(|(_, text)| text).collect();
     let rows = table(PROXIES, "| way | why not | test |");
     assert!(rows.len() >= 15);
     for row in rows {

@@ -107,6 +107,21 @@ fn an_exhausted_retry_hands_back_the_last_response() {
 }
 
 #[test]
+fn a_status_is_raised_whatever_becomes_of_its_body() {
+    let torn = "HTTP/1.1 503 Busy\r\nContent-Length: 9\r\nX-By: lab\r\n\r\nbusy";
+    let origin = Origin::builder().handler(move |_| Script::send(torn).fin()).start().unwrap();
+    let session = recipe().0.build().unwrap();
+    let retry = long_run().status(1).raise_on_status(true);
+    let error = session.get(origin.url("/")).retry(retry).send().unwrap_err();
+    // Read errors have a budget left, and this is none.
+    assert_eq!(error.kind(), ErrorKind::RetriesExhausted, "{error}");
+    assert_eq!(origin.counts().requests, 2);
+    let response = error.response().unwrap();
+    assert_eq!((response.status(), response.headers()["x-by"].as_bytes()), (503, &b"lab"[..]));
+    assert!(response.body().is_empty());
+}
+
+#[test]
 fn permanent_answers_are_not_retried() {
     for status in [400, 401, 403, 404, 410] {
         let origin = numbered(move |_, _| Reply::new(status));

@@ -1,4 +1,20 @@
 //! What happened, when, and who failed.
+//!
+//! In requests the name of an exception hangs on the retry settings, on the library that failed and
+//! on whether a proxy was in use. Here a kind says what happened and nothing else:
+//!
+//! - DIFFERENCE(steady-kinds): a read timeout is one in the body too, and after retries, where
+//!   requests makes `ConnectionError` of it.
+//! - DIFFERENCE(bare-exceptions): every failure has a kind; exceptions of urllib3 and of Python
+//!   itself come out of requests for chunks of negative size, for a CA file that is missing and
+//!   under `total=False`.
+//! - DIFFERENCE(proxy-handshake): what goes wrong between this side and the proxy is a kind of the
+//!   proxy's; requests says `ConnectionError` of a CONNECT that breaks off and of all that SOCKS
+//!   refuses.
+//! - DIFFERENCE(proxy-fault): timeouts and TLS keep their kinds on the way to a proxy, and the fault
+//!   is the proxy's; requests says `ProxyError` of some and `ConnectTimeout` of others.
+//! - DIFFERENCE(behind-the-proxy): behind the handshake a connection that breaks is the target's;
+//!   requests says `ProxyError` of it, even out of a tunnel.
 
 use std::fmt;
 

@@ -22,7 +22,7 @@ use super::play::{Cast, play};
 use super::received::{Received, has_token, latin1, origin_form};
 use super::relay::relay;
 use super::script::{Reply, Script, Step};
-use super::server::{Counts, Incoming, Log, Server, Setup, Shared, Ticket, watched};
+use super::server::{Counts, Incoming, Log, Server, Setup, Shared, Ticket, greets, watched};
 use super::tls::{Ca, Holds, Issued};
 use crate::error::Error;
 
@@ -175,6 +175,8 @@ impl HttpProxyBuilder {
         self.holds = Some(Holds::One(issued.clone()));
         self
     }
+
+    greets!();
 
     /// Listens here instead of on a free port of 127.0.0.1.
     pub fn address(mut self, address: SocketAddr) -> Self {

@@ -12,7 +12,7 @@ use super::channel::{BODY_LIMIT, Channel, Piece};
 use super::play::{Cast, play};
 use super::received::Received;
 use super::script::{Reply, Script};
-use super::server::{Counts, Incoming, Log, Server, Setup, Shared, watched};
+use super::server::{Counts, Incoming, Log, Server, Setup, Shared, greets, watched};
 use super::tls::{Ca, Holds, Issued};
 use crate::error::Error;
 use crate::time::{Clock, SystemClock};
@@ -119,6 +119,7 @@ impl OriginBuilder {
         self.clients = Some(ca.clone());
         self
     }
+    greets!();
 
     /// Listens here instead of on a free port of 127.0.0.1.
     pub fn address(mut self, address: SocketAddr) -> Self {

@@ -17,6 +17,19 @@ pub(super) trait Cast {
     fn tunnel(&mut self, channel: &mut Channel) -> io::Result<()>;
 }
 
+/// Nobody to go on with: a request or a target ends the connection.
+pub(super) struct NoCast;
+
+impl Cast for NoCast {
+    fn next(&mut self, _channel: &mut Channel) -> io::Result<Option<Received>> {
+        Ok(None)
+    }
+
+    fn tunnel(&mut self, _channel: &mut Channel) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Plays to the end; the channel comes back where the script left it open.
 ///
 /// `unread` is the framing of a request body that the handler was not shown; what a script did
@@ -76,6 +89,12 @@ pub(super) fn play(
                         return Ok(None);
                     }
                 }
+            }
+            Step::Recv => {
+                if channel.ahead().is_empty() && channel.fill()? == 0 {
+                    return Ok(None);
+                }
+                channel.take(usize::MAX / 2);
             }
             Step::Next => match cast.next(&mut channel)? {
                 Some(request) => current = Some(request),

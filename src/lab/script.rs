@@ -42,6 +42,9 @@ pub enum Step {
         /// The wait after each read.
         every: Duration,
     },
+    /// Waits until the peer has sent something, whatever it is, and drops it: the ClientHello of a
+    /// peer that is about to meet no TLS, one message of a handshake, the beginning of an upload.
+    Recv,
     /// Waits for the next request on this connection, which is counted and logged.
     Next,
     /// Ends the stream in order: close_notify under TLS, FIN, then reads what the peer still
@@ -122,6 +125,11 @@ impl Script {
     /// Appends [`Step::Sip`].
     pub fn sip(self, bytes: usize, every: Duration) -> Self {
         self.then(Step::Sip { bytes, every })
+    }
+
+    /// Appends [`Step::Recv`].
+    pub fn recv(self) -> Self {
+        self.then(Step::Recv)
     }
 
     /// Appends [`Step::Next`]; not called `next`, so as not to look like an iterator's.

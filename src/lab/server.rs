@@ -16,6 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use super::channel::Channel;
+use super::play::{NoCast, play};
+use super::script::Script;
 use crate::error::{Error, ErrorKind};
 
 /// What can be asked of every server, for one that holds a `server` and a `log`.
@@ -50,6 +53,26 @@ macro_rules! watched {
 }
 pub(super) use watched;
 
+/// What can be set up for every server, for a builder that holds a `setup`.
+macro_rules! greets {
+    () => {
+        /// Is asked first, with the number of the connection from 1, when a connection has been
+        /// accepted and before TLS or anything else is read; `None` leaves it to the server, and
+        /// so does a script that leaves the connection open.
+        ///
+        /// There is neither a request nor a target yet: [`Step::Next`](super::Step::Next) and
+        /// [`Step::Tunnel`](super::Step::Tunnel) end the connection.
+        pub fn on_accept(
+            mut self,
+            greet: impl Fn(u64) -> Option<super::Script> + Send + Sync + 'static,
+        ) -> Self {
+            self.setup.greet = Some(std::sync::Arc::new(greet));
+            self
+        }
+    };
+}
+pub(super) use greets;
+
 /// Enough for a TLS handshake in a build without optimisation, with room for a user's handler.
 const STACK: usize = 512 * 1024;
 
@@ -74,12 +97,15 @@ pub struct Counts {
 }
 
 /// How a server is set up, whatever it speaks.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Setup {
     pub(super) address: SocketAddr,
     pub(super) max_connections: usize,
     pub(super) keep: usize,
+    pub(super) greet: Option<Greet>,
 }
+
+type Greet = Arc<dyn Fn(u64) -> Option<Script> + Send + Sync>;
 
 impl Default for Setup {
     fn default() -> Self {
@@ -87,7 +113,18 @@ impl Default for Setup {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             max_connections: 1024,
             keep: 10_000,
+            greet: None,
         }
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("address", &self.address)
+            .field("max_connections", &self.max_connections)
+            .field("keep", &self.keep)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,6 +162,12 @@ impl Server {
         let acceptor = {
             let (shared, limit) = (Arc::clone(&shared), setup.max_connections.max(1));
             let thread = format!("lab-{name}");
+            let (greet, greeter) = (setup.greet.clone(), Arc::clone(&shared));
+            let serve = move |incoming: Incoming| {
+                if greeted(greet.as_ref(), &incoming, &greeter) {
+                    serve(incoming);
+                }
+            };
             Builder::new()
                 .name(thread.clone())
                 .stack_size(STACK)
@@ -180,6 +223,14 @@ impl Drop for Server {
             self.resume();
         }
     }
+}
+
+/// Plays what comes before everything else; whether the connection is still open.
+fn greeted(greet: Option<&Greet>, incoming: &Incoming, shared: &Arc<Shared>) -> bool {
+    let Some(script) = greet.and_then(|greet| greet(incoming.number)) else { return true };
+    let channel = Channel::plain(&incoming.stream, shared);
+    // A connection that breaks ends its thread and nothing else.
+    matches!(play(&script, channel, shared, None, None, &mut NoCast), Ok(Some(_)))
 }
 
 fn accept<S: Fn(Incoming) + Send + Sync + 'static>(

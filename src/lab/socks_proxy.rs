@@ -18,7 +18,7 @@ use super::play::{Cast, play};
 use super::received::{Received, latin1};
 use super::relay::relay;
 use super::script::{Script, Step};
-use super::server::{Counts, Incoming, Log, Server, Setup, Shared, watched};
+use super::server::{Counts, Incoming, Log, Server, Setup, Shared, greets, watched};
 use super::socks_wire::{SocksRequest, array, read_login, read_methods, read_v4, read_v5, reply};
 use crate::error::Error;
 use crate::time::{Clock, SystemClock};
@@ -145,6 +145,8 @@ impl SocksProxyBuilder {
         self.dialer.elsewhere = Some(address);
         self
     }
+
+    greets!();
 
     /// Listens here instead of on a free port of 127.0.0.1.
     pub fn address(mut self, address: SocketAddr) -> Self {

@@ -37,6 +37,7 @@ pub use links::Link;
 pub use multipart::{Multipart, MultipartBody, Part};
 pub use netrc::Netrc;
 pub use prepare::{Prepared, prepare, prepare_url};
+pub(crate) use quote::shown as shown_url;
 pub(crate) use read::unwritten;
 pub use read::{BodyReader, Chunks, Lines, Split};
 pub use redirect::{RedirectRules, follow, is_redirect};

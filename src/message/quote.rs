@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use url::Url;
 
 const fn table(more: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
@@ -148,18 +149,8 @@ pub(super) fn decoded(text: &str) -> String {
 const SHOWN: usize = 200;
 
 /// A URL, however broken, as it may be shown: without credentials, on one line, bounded.
-pub(super) fn shown(url: &str) -> String {
-    let (scheme, rest) = match url.find("://") {
-        Some(at) => url.split_at(at + 3),
-        None => ("", url),
-    };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, tail) = rest.split_at(end);
-    let authority: Cow<'_, str> = match authority.rsplit_once('@') {
-        Some((_, host)) => format!("***@{host}").into(),
-        None => authority.into(),
-    };
-    let text = format!("{scheme}{authority}{tail}");
+pub(crate) fn shown(url: &str) -> String {
+    let text = without_credentials(url);
     let mut out = String::new();
     for (count, char) in text.chars().enumerate() {
         if count == SHOWN {
@@ -173,6 +164,37 @@ pub(super) fn shown(url: &str) -> String {
         }
     }
     out
+}
+
+/// What a user wrote in place of a URL holds its credentials in odd places: `http:///user:pass@h`
+/// has them all the same, and a slash in the password is why `http://user:pa/ss@h` has no host.
+fn without_credentials(url: &str) -> Cow<'_, str> {
+    let (before, rest) = url.split_at(start_of_authority(url));
+    let end = rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len());
+    let (authority, _) = rest.split_at(end);
+    let usable = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    let at = match rest.rsplit_once('@') {
+        Some((secret, _)) if !usable && secret.contains(':') => Some(secret.len()),
+        _ => authority.rfind('@'),
+    };
+    match at {
+        Some(at) => format!("{before}***{}", rest.split_at(at).1).into(),
+        None => url.into(),
+    }
+}
+
+/// Behind the scheme and its slashes, of which http takes any number.
+fn start_of_authority(url: &str) -> usize {
+    let is_http = |scheme: &str| {
+        let scheme = scheme.trim_start();
+        scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+    };
+    match url.split_once(':') {
+        Some((scheme, rest)) if rest.starts_with("//") || is_http(scheme) => {
+            url.len() - rest.trim_start_matches(['/', '\\']).len()
+        }
+        _ => url.len() - url.trim_start_matches(['/', '\\']).len(),
+    }
 }
 
 #[cfg(test)]
@@ -217,6 +239,16 @@ mod tests {
             ("http://u:p@w@h", "http://***@h"),
             ("u:p@h/x", "***@h/x"),
             ("http://h/a\nb", "http://h/a\\nb"),
+            ("https://h.test/@me", "https://h.test/@me"),
+            ("h.test/@me", "h.test/@me"),
+            ("http:///u:p@h/x@y", "http:///***@h/x@y"),
+            (" HTTP:\\\\u:p@h\\x", " HTTP:\\\\***@h\\x"),
+            ("http:u:p@h/", "http:***@h/"),
+            // A slash in the password: no port, no host.
+            ("http://u:p/w@h/", "http://***@h/"),
+            ("u:p/w@h/", "***@h/"),
+            ("http//u:p@h/", "***@h/"),
+            ("ftp://u:p?w@h/", "ftp://***@h/"),
         ] {
             assert_eq!(shown(given), wanted, "{given}");
         }
@@ -224,6 +256,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_password_is_never_shown(
+            scheme in "(http|https|ftp|socks5|)",
+            slashes in "(://|:///|:/|:|//|:\\\\\\\\)",
+            tail in "[/?#]?[a-z0-9/]{0,8}",
+            noise in "[:@% ]{0,3}",
+        ) {
+            let text = format!("{scheme}{slashes}user:{noise}S3CRET{noise}@host{tail}");
+            prop_assert!(!shown(&text).contains("S3CRET"), "{} -> {}", text, shown(&text));
+        }
+
         #[test]
         fn encoding_leaves_only_allowed_bytes_and_is_stable(text in ".{0,40}|[%a-f0-9z/]{0,20}") {
             let once = component(&text, &PATH).unwrap_or(text);

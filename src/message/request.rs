@@ -14,10 +14,11 @@ use crate::rng::Rng;
 use http::Method;
 use serde::Serialize;
 use std::borrow::Cow;
+use std::fmt;
 use url::Url;
 
 /// Method, URL, fields, parameters and body, with what differs from the session.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use]
 pub struct Request {
     /// The method.
@@ -251,6 +252,23 @@ impl Request {
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
+    }
+}
+
+/// The URL without credentials, and of the fields the names: any value may be one.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("url", &quote::shown(&self.url))
+            .field("headers", &names)
+            .field("params", &self.params)
+            .field("body", &self.body)
+            .field("content_type", &self.content_type)
+            .field("overrides", &self.overrides)
+            .field("id", &self.id)
+            .finish()
     }
 }
 

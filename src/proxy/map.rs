@@ -8,6 +8,8 @@
 //! * `DIFFERENCE(map-key-case)`: keys are compared without regard to case.
 //! * `DIFFERENCE(map-key-brackets)`: `http://[::1]` and `http://::1` are the same key.
 //! * `DIFFERENCE(map-key-refused)`: keys that can never match are an error.
+//! * `DIFFERENCE(proxy-url-errors)`: a value that is no proxy is `InvalidProxyUrl` when the map is
+//!   made; requests raises `InvalidURL` or `InvalidProxyURL` when it is used.
 
 use super::{NoProxy, ProxyUrl};
 use crate::error::Error;

@@ -7,6 +7,8 @@
 
 use super::spelling;
 use crate::error::{Error, ErrorKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -205,6 +207,17 @@ impl ProxyUrl {
     /// [`redacted`](Self::redacted), shared instead of copied.
     pub fn shown(&self) -> &Arc<str> {
         &self.shown
+    }
+
+    /// Whether a text that came from the other side holds user or password, or both as Basic
+    /// credentials: proxies like to say whom they do not know, and some pass on what they were
+    /// told. What is found must not be shown.
+    pub(crate) fn gives_away(&self, text: &str) -> bool {
+        let Some((user, password)) = &self.credentials else { return false };
+        let pair = [user.as_slice(), b":", password].concat();
+        let words = [user, password].map(|word| String::from_utf8_lossy(word).into_owned());
+        let mut secrets = words.into_iter().chain([STANDARD.encode(pair)]);
+        secrets.any(|secret| !secret.is_empty() && text.contains(&secret))
     }
 
     /// A key that tells this proxy *with these credentials* from every other, for identities and

@@ -101,13 +101,21 @@ impl Default for EngineConfig {
 ///   said so (`close_notify`); urllib3 takes any end.
 /// - DIFFERENCE(truncated-head): a head needs its empty line; `http.client` takes the end of the
 ///   connection for it.
-/// - DIFFERENCE(length-junk): a Content-Length that is no length is a `Protocol` error, as RFC
-///   9112 section 6.3 demands; `http.client` reads on to the end of the connection.
+/// - DIFFERENCE(head-limits): 200 fields and 64 KiB, and what exceeds them is `TooLarge` and final;
+///   `http.client` stops at 100 fields and at a line of 64 KiB, and requests asks again.
+/// - DIFFERENCE(length-junk): a Content-Length that is no length, or are two, is a `Protocol` error,
+///   as RFC 9112 section 6.3 demands; `http.client` reads on to the end of the connection, and
+///   urllib3 raises `InvalidHeader` where two differ.
 /// - DIFFERENCE(malformed-fields): a malformed field line is passed over and the fields behind it
 ///   are kept; `http.client` drops all of them.
+/// - DIFFERENCE(chunk-ends): a chunk ends with an end of line; urllib3 skips what stands there.
+/// - DIFFERENCE(left-over-bytes): a connection on which more came than the response is not used
+///   again; `http.client` may have the rest in a buffer that nobody looks into.
 /// - DIFFERENCE(interim): every interim response is passed over; requests returns a 103.
 /// - DIFFERENCE(connect-2xx): any 2xx opens a tunnel (RFC 9110 section 9.3.6); `http.client`
 ///   accepts 200 alone.
+/// - DIFFERENCE(tunnel-bytes): what comes together with the reply to a CONNECT belongs to the
+///   tunnel; `http.client` loses it, and TLS waits for what has come.
 /// - DIFFERENCE(forwarded-407): a 407 to a forwarded request is an error of kind `ProxyAuth`
 ///   that keeps the reply; requests returns it as a response.
 /// - DIFFERENCE(send-timeout): a peer that takes no bytes is a `ReadTimeout` in phase `Send`;

@@ -162,16 +162,28 @@ pub(super) fn parse(bytes: &[u8], lines: usize, bodyless: bool) -> Result<Head, 
 
 fn parse_fields(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
     parse_lines(bytes, bodyless).or_else(|error| {
+        let known = as_1_1(bytes);
         // What the parser does not pass over line by line: a NUL, and a CR that ends no line.
         let is_whole = |line: &&[u8]| {
             let end = line.strip_suffix(b"\n").unwrap_or(line);
             let text = end.strip_suffix(b"\r").unwrap_or(end);
             !text.iter().any(|byte| matches!(byte, 0 | b'\r'))
         };
-        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let lines = known.split_inclusive(|byte| *byte == b'\n');
         let whole = lines.filter(is_whole).collect::<Vec<_>>().concat();
-        if whole.len() == bytes.len() { Err(error) } else { parse_lines(&whole, bodyless) }
+        if whole == bytes { Err(error) } else { parse_lines(&whole, bodyless) }
     })
+}
+
+/// The same head in HTTP/1.1 where it claims a later minor version, which changes nothing that a
+/// recipient has to know of (RFC 9110, 2.5).
+fn as_1_1(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match bytes {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9', b' ', rest @ ..] => {
+            Cow::Owned([&b"HTTP/1.1 "[..], rest].concat())
+        }
+        _ => Cow::Borrowed(bytes),
+    }
 }
 
 fn parse_lines(bytes: &[u8], bodyless: bool) -> Result<Head, Error> {
@@ -396,13 +408,21 @@ mod tests {
             ("HTTP/1.0 404 Not Found", 404, "Not Found"),
             ("HTTP/1.1  503  Slow down", 503, "Slow down"),
             ("HTTP/1.1 999 Request denied", 999, "Request denied"),
+            ("HTTP/1.2 200 OK", 200, "OK"),
+            ("HTTP/1.9 404 Not Found", 404, "Not Found"),
         ] {
             let head = head(&format!("{line}\r\n\r\n")).unwrap();
             assert_eq!((head.status, head.reason.as_str()), (status, phrase), "{line}");
         }
-        for line in
-            ["HTTP/1.1 099 X", "HTTP/1.1 1000 X", "HTTP/1.1 abc", "HTTP/2 200 OK", "HTTP/1.1"]
-        {
+        for line in [
+            "HTTP/1.1 099 X",
+            "HTTP/1.1 1000 X",
+            "HTTP/1.1 abc",
+            "HTTP/2 200 OK",
+            "HTTP/1.1",
+            "HTTP/1.10 200 OK",
+            "HTTP/1.x 200 OK",
+        ] {
             let error = head(&format!("{line}\r\n\r\n")).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Protocol, "{line}");
         }

@@ -138,10 +138,14 @@ pub(super) fn refused(
     phase: Phase,
     wall: SystemTime,
 ) -> Error {
-    let line = format!("{} {}", head.status, head.reason);
+    let proxy = route.proxy.as_deref();
+    let line = match proxy {
+        Some(proxy) if proxy.gives_away(&head.reason) => format!("{} ***", head.status),
+        _ => format!("{} {}", head.status, head.reason),
+    };
     let line = line.trim_end();
     let is_auth = head.status == 407 || (head.status == 401 && phase == Phase::Proxy);
-    let has_credentials = route.proxy.as_deref().and_then(ProxyUrl::credentials).is_some();
+    let has_credentials = proxy.and_then(ProxyUrl::credentials).is_some();
     let (kind, what) = match (is_auth, has_credentials) {
         (true, true) => (ErrorKind::ProxyAuth, "does not accept the credentials"),
         (true, false) => (ErrorKind::ProxyAuth, "wants credentials and its URL has none"),

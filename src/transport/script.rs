@@ -268,7 +268,7 @@ impl Play {
 }
 
 /// What a script was asked for in one attempt.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Asked {
     /// When, on the script's clock.
@@ -289,6 +289,23 @@ pub struct Asked {
     pub fresh: bool,
     /// The clocks of the attempt.
     pub limits: AttemptLimits,
+}
+
+/// The body is left out: it may be a form with a password.
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked")
+            .field("at", &self.at)
+            .field("method", &self.method)
+            .field("url", &self.url.as_str())
+            .field("headers", &self.headers)
+            .field("body", &format_args!("{} bytes", self.body.len()))
+            .field("proxy", &self.proxy)
+            .field("identity", &self.identity)
+            .field("fresh", &self.fresh)
+            .field("limits", &self.limits)
+            .finish()
+    }
 }
 
 type Director = dyn FnMut(&Asked, usize) -> Option<Play> + Send;

@@ -3,16 +3,16 @@
 use super::dispatch::{Failure, Outcome, Stepped, Task};
 use super::stop::StopReason;
 use crate::error::{Attempt, Error, ErrorKind};
-use crate::message::{Request, Response, prepare_url};
+use crate::message::{Request, Response, prepare_url, shown_url};
 use crate::session::{Flight, Session, Step};
 use crate::time::Clock;
 use http::Method;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One finished job.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Finished {
     /// Its place in the input, from 0.
@@ -66,6 +66,20 @@ impl Finished {
             result: Err(failure.into_error()),
             elapsed: Duration::ZERO,
         }
+    }
+}
+
+/// The URL without credentials.
+impl fmt::Debug for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finished")
+            .field("index", &self.index)
+            .field("id", &self.id)
+            .field("url", &shown_url(&self.url))
+            .field("method", &self.method)
+            .field("result", &self.result)
+            .field("elapsed", &self.elapsed)
+            .finish()
     }
 }
 

@@ -383,3 +383,49 @@ fn every_hostile_behaviour_can_be_met_and_left() {
     let redirect = get(origin.address(), "/b/r-abs");
     assert!(redirect.contains("\r\nLocation: http://lab/b/ok\r\n"), "{redirect}");
 }
+
+#[test]
+fn a_greeting_comes_before_tls_and_requests_and_may_leave_the_rest_to_the_server() {
+    let greet = |number| match number {
+        1 => Some(Script::send("220 smtp\r\n").recv().then_send("bye").fin()),
+        2 => Some(Script::new().recv().rst()),
+        // Says nothing, and so goes on.
+        3 => Some(Script::new()),
+        _ => None,
+    };
+    for secure in [false, true] {
+        let ca = Ca::new().unwrap();
+        let origin = Origin::builder().on_accept(greet).handler(|_| Script::send(OK).fin());
+        let origin = if secure { origin.tls(&ca) } else { origin }.start().unwrap();
+        assert_eq!(exchange(origin.address(), "HELO"), "220 smtp\r\nbye");
+        let mut reset = connect(origin.address());
+        reset.write_all(b"HELO").unwrap();
+        let kind = reset.read(&mut [0]).unwrap_err().kind();
+        assert_eq!(kind, std::io::ErrorKind::ConnectionReset);
+        for _ in 3..=4 {
+            let mut stream = connect(origin.address());
+            let request = b"GET / HTTP/1.1\r\n\r\n";
+            let answer = if secure {
+                let mut stream = tls(&client_config(&ca), "lab.test", stream);
+                stream.write_all(request).unwrap();
+                to_end(&mut stream)
+            } else {
+                stream.write_all(request).unwrap();
+                to_end(&mut stream)
+            };
+            assert_eq!(answer, OK);
+        }
+        let counts = origin.counts();
+        assert_eq!((counts.accepted, counts.requests, counts.malformed), (4, 2, 0));
+    }
+}
+
+#[test]
+fn there_is_no_request_and_no_target_behind_a_greeting() {
+    for step in [Step::Next, Step::Tunnel] {
+        let greeting = Script::from(step).then_send("never");
+        let origin = Origin::builder().on_accept(move |_| Some(greeting.clone())).start().unwrap();
+        assert_eq!(to_failure(&mut connect(origin.address())).0, "");
+        assert_eq!(origin.counts().requests, 0);
+    }
+}

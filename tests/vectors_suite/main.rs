@@ -20,6 +20,7 @@ mod differences;
 mod digest;
 mod document;
 mod encoding;
+mod exceptions;
 mod message;
 mod multipart;
 mod netrc;
@@ -34,6 +35,8 @@ use std::fs;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use verdict::{Tally, Vector, Verdict};
 
@@ -66,7 +69,18 @@ const READINGS: &[Reading] = &[
     Reading { stem: "cookies", what: "jar", judge: cookies::jar },
     Reading { stem: "encoding", what: "", judge: encoding::encoding },
     Reading { stem: "multipart", what: "", judge: multipart::multipart },
+    Reading { stem: "exceptions", what: "", judge: exceptions::raised },
+    Reading { stem: "exceptions", what: "attempts", judge: exceptions::attempts },
+    Reading { stem: "exceptions", what: "streamed", judge: exceptions::raised_in_stream_mode },
+    Reading {
+        stem: "exceptions",
+        what: "streamed, attempts",
+        judge: exceptions::attempts_in_stream_mode,
+    },
 ];
+
+/// Most of the time the vectors with servers wait for a clock.
+const THREADS: usize = 32;
 
 fn built_in() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")
@@ -82,21 +96,42 @@ fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
         .collect()
 }
 
+/// The vectors that come with the package and ask this.
+fn built_in_vectors(question: &str) -> impl Iterator<Item = (String, Vec<Vector>)> {
+    files(&built_in())
+        .into_iter()
+        .filter(move |(stem, _)| stem.starts_with(question))
+        .map(|(stem, path)| (stem, read(&path)))
+}
+
 fn read(path: &Path) -> Vec<Vector> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     text.lines().map(Vector::parse).collect()
 }
 
 fn judge(file: &str, reading: &Reading, vectors: &[Vector]) -> Tally {
+    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let Some((at, vector)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    vectors.get(at).map(|vector| (at, vector))
+                } {
+                    // One that brings the code down is a failure like others, told by its id.
+                    let verdict = catch_unwind(AssertUnwindSafe(|| (reading.judge)(vector)))
+                        .unwrap_or_else(|_| {
+                            Some(Verdict::Failed(format!("panicked: {}", vector.line)))
+                        });
+                    verdicts.lock().unwrap().insert(at, verdict);
+                }
+            });
+        }
+    });
     let mut tally = Tally::new(file, reading.what);
-    for vector in vectors {
-        // One that brings the code down is a failure like others, told by its id.
-        match catch_unwind(AssertUnwindSafe(|| (reading.judge)(vector))) {
-            Ok(None) => {}
-            Ok(Some(verdict)) => tally.add(&vector.id, verdict),
-            Err(_) => {
-                tally.add(&vector.id, Verdict::Failed(format!("panicked: {}", vector.line)));
-            }
+    for (at, verdict) in verdicts.into_inner().unwrap() {
+        if let Some(verdict) = verdict {
+            tally.add(&vectors[at].id, verdict);
         }
     }
     tally

@@ -7,8 +7,6 @@
 //! endpoint's own front end adds are not laid at the proxy's door.
 
 use crate::proxy::ProxyUrl;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -105,12 +103,14 @@ pub(super) fn changes(
     proxy: &ProxyUrl,
     for_proxies: &[(String, String)],
 ) -> HeaderChanges {
-    let mut secrets = secrets(proxy);
     // A key that was meant for the proxy, and that it has handed on.
-    secrets.extend(for_proxies.iter().map(|(_, value)| value.clone()).filter(|v| !v.is_empty()));
+    let handed_on = |text: &str| {
+        let mut keys = for_proxies.iter().map(|(_, key)| key.as_str());
+        keys.any(|key| !key.is_empty() && text.contains(key))
+    };
     let field = |(name, value): &(String, String)| Field {
         name: name.clone(),
-        value: if secrets.iter().any(|secret| value.contains(secret)) {
+        value: if proxy.gives_away(value) || handed_on(value) {
             "***".to_owned()
         } else {
             value.chars().take(LONGEST_VALUE).collect()
@@ -135,23 +135,11 @@ pub(super) fn changes(
     }
 }
 
-/// What must not be shown, in every form in which it may arrive.
-fn secrets(proxy: &ProxyUrl) -> Vec<String> {
-    let Some((user, password)) = proxy.credentials() else { return Vec::new() };
-    let mut pair = user.to_vec();
-    pair.push(b':');
-    pair.extend_from_slice(password);
-    let mut secrets = vec![STANDARD.encode(pair)];
-    for text in [user, password] {
-        secrets.push(String::from_utf8_lossy(text).into_owned());
-    }
-    secrets.retain(|secret| !secret.is_empty());
-    secrets
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
 
     fn of(list: &[(&str, &str)]) -> Fields {
         fields(list.iter().map(|(name, value)| (*name, (*value).to_owned())))

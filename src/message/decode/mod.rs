@@ -14,6 +14,8 @@
 //! - DIFFERENCE(coding-list): `gzip, identity` is decoded; requests fails.
 //! - DIFFERENCE(cut-coding): a coded stream that ends early is `ContentDecoding`; requests returns
 //!   what it has.
+//! - DIFFERENCE(bodyless-coding): no coding is looked at where no body is possible; requests refuses
+//!   a chain that is too long in the answer to HEAD as well.
 
 mod coding;
 mod source;

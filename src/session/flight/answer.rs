@@ -23,6 +23,9 @@ use url::Url;
 /// What is drained of a response that is not handed out, so that its connection can be kept.
 const DRAIN_BYTES: u64 = 64 * 1024;
 /// How long draining may take.
+///
+/// DIFFERENCE(redirect-bodies): the body of a redirect is never waited for; requests reads it to
+/// its end, and fails with it.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 /// What follows a response head.
@@ -190,7 +193,10 @@ impl Running {
         let read = if stream {
             Content::Stream(limits, decoder)
         } else {
-            match read_body(incoming, limits, decoder, &self.current.method) {
+            // What is raised is raised for its status, and its body is a courtesy.
+            let headless = raise.then(|| headless(&incoming));
+            let read = read_body(incoming, limits, decoder, &self.current.method);
+            match read.or_else(|error| headless.map(|head| (head, Bytes::new(), 0)).ok_or(error)) {
                 Ok((mut incoming, body, wire)) => {
                     incoming.count_received();
                     self.record(route, began, core.now(), &facts, resend);

@@ -210,6 +210,9 @@ impl Running {
 
     /// Whether a request may be sent again although the first copy was lost with its connection.
     ///
+    /// DIFFERENCE(free-resend): urllib3 charges it to the policy, and a session without retries
+    /// fails.
+    ///
     /// Resending is free of charge, so it must not be free of limits: what it took to lose the
     /// first copy comes off the clock of the second, and both together take no longer than one
     /// attempt may.
