@@ -5,8 +5,14 @@
 //! the other positions, the other places to break off.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-mod b_connections;
+mod answers;
+mod b_clocks;
+mod b_names;
+mod b_reuse;
+mod b_uploads;
+mod c_bodies;
 mod c_framing;
+mod c_heads;
 mod g_choosing;
 mod h_http_proxies;
 mod i_socks;

@@ -2,6 +2,7 @@
 
 use longhaul::error::{Error, ErrorKind, Fault, Phase};
 use longhaul::lab::{Ca, HttpProxy, Origin, OriginBuilder, SocksProxy, hostile};
+use longhaul::policy::Timeouts;
 use longhaul::time::{Clock, SystemClock};
 use longhaul::transport::{Resolve, ResolveError};
 use longhaul::{ProxyPool, ProxyUrl, Session, SessionBuilder, secs};
@@ -130,6 +131,11 @@ pub(crate) fn recipe() -> SessionBuilder {
         .seed(1)
         .timeout((secs(20.0), secs(20.0)))
         .resolver(Arc::new(NoNames::default()))
+}
+
+/// Limits of which only the deadline can run out: no gap of a drip comes near the read timeout.
+pub(crate) fn until_deadline() -> Timeouts {
+    Timeouts::from((secs(20.0), secs(10.0))).with_deadline(secs(2.0)).unwrap()
 }
 
 /// The authority behind every certificate of these tests.
