@@ -2,7 +2,7 @@
 
 use crate::roads::{Road, World};
 use longhaul::error::Error;
-use longhaul::lab::{Origin, Received, Script};
+use longhaul::lab::{Origin, Received, Reply, Script};
 use longhaul::{Response, Session};
 
 /// An origin that plays this for the first request of each connection; the script goes on itself.
@@ -37,4 +37,20 @@ pub(crate) fn answer(bytes: impl AsRef<[u8]>) -> Result<Response, Error> {
     let world = scripted(vec![Script::send(bytes).fin()]);
     let session = world.session(Road::Plain);
     get(&world, Road::Plain, &session, "/0")
+}
+
+/// An origin that redirects `/dir/N?q` to the N-th of these, and has a page everywhere else.
+pub(crate) fn leading<L: AsRef<[u8]>>(locations: &[L]) -> World {
+    let locations: Vec<Vec<u8>> =
+        locations.iter().map(|location| location.as_ref().to_vec()).collect();
+    World::new(Origin::builder().handler(move |request: &Received| {
+        let number = request.path.strip_prefix("/dir/").and_then(|number| number.parse().ok());
+        let location = number.and_then(|number: usize| locations.get(number));
+        match location {
+            Some(location) if request.query.as_deref() == Some("q") => {
+                Reply::redirect(302, location).body("moved")
+            }
+            _ => Reply::ok("there"),
+        }
+    }))
 }

@@ -17,6 +17,8 @@ pub(crate) enum Road {
     Plain,
     /// TLS.
     Tls,
+    /// In the clear through a proxy that asks for us.
+    Forward,
     /// In the clear through a tunnel that CONNECT opens.
     Tunnel,
     /// TLS through such a tunnel.
@@ -30,9 +32,23 @@ pub(crate) enum Road {
 }
 
 impl Road {
+    /// Those on which the bytes of the origin arrive as they are.
     pub(crate) const ALL: &[Self] = &[
         Self::Plain,
         Self::Tls,
+        Self::Tunnel,
+        Self::TlsTunnel,
+        Self::TlsInTls,
+        Self::Socks,
+        Self::TlsSocks,
+    ];
+
+    /// All of them; to a proxy that asks for us the request and what it does on a connection are
+    /// its own, so what is about connections is not asked of it.
+    pub(crate) const EVERY: &[Self] = &[
+        Self::Plain,
+        Self::Tls,
+        Self::Forward,
         Self::Tunnel,
         Self::TlsTunnel,
         Self::TlsInTls,
@@ -113,7 +129,7 @@ impl World {
             Road::Tunnel => {
                 recipe.proxies(ProxyPool::new([url(self.proxy.url())]).always_connect(true))
             }
-            Road::TlsTunnel => recipe.proxies(url(self.proxy.url())),
+            Road::Forward | Road::TlsTunnel => recipe.proxies(url(self.proxy.url())),
             Road::TlsInTls => recipe.proxies(url(self.secure_proxy.url())),
             Road::Socks | Road::TlsSocks => recipe.proxies(url(self.socks.url("socks5h"))),
         }
