@@ -5,6 +5,7 @@
 //! the other positions, the other places to break off.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod a_retry;
 mod answers;
 mod b_clocks;
 mod b_names;
