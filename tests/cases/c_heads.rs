@@ -3,9 +3,11 @@
 use crate::answers::{answer, get, scripted};
 use crate::roads::{Road, World, assert_is, each};
 use crate::said;
+use longhaul::batch::{Batch, Sink, Source};
 use longhaul::error::{ErrorKind, Fault, Phase};
 use longhaul::lab::{Origin, Script};
-use longhaul::secs;
+use longhaul::message::MAX_CODINGS;
+use longhaul::{Session, secs};
 use std::fmt::Write as _;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -277,6 +279,53 @@ fn c51_the_limit_is_exact_however_the_bytes_arrive() {
     }
 }
 
+/// What the page of errors says of the limits: how many, and the kind beyond them.
+fn documented(of: &str) -> (usize, String) {
+    let page = include_str!("../../docs/errors.md");
+    let row = page.lines().find(|line| line.starts_with(&format!("| {of} |"))).unwrap();
+    let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+    let (number, unit) = cells[1].split_once(' ').unwrap_or((cells[1], ""));
+    let factor = if unit == "KiB" { 1024 } else { 1 };
+    (number.parse::<usize>().unwrap() * factor, cells[2].trim_matches('`').to_owned())
+}
+
+#[test]
+fn c51_every_limit_is_documented_as_it_is() {
+    let head = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+    let chunked = |body: &str| head("Transfer-Encoding: chunked\r\n") + body;
+    let empty = "Content-Length: 0\r\n";
+    // A response with so much of it, ends of lines included.
+    let long_head = |length: usize| {
+        let frame = head(&format!("X: \r\n{empty}")).len();
+        head(&format!("X: {}\r\n{empty}", "x".repeat(length - frame)))
+    };
+    let fields = |count: usize| head(&("A: b\r\n".repeat(count - 1) + empty));
+    let interim = |count: usize| "HTTP/1.1 103 Hints\r\n\r\n".repeat(count) + OK;
+    let size_line =
+        |length: usize| chunked(&format!("1;{}\r\nx\r\n0\r\n\r\n", "x".repeat(length - 4)));
+    let trailers =
+        |length: usize| chunked(&format!("1\r\nx\r\n0\r\nT:{}\r\n\r\n", "x".repeat(length - 6)));
+    let responses: [(&str, &dyn Fn(usize) -> String); 5] = [
+        ("a response head", &long_head),
+        ("header fields", &fields),
+        ("interim responses", &interim),
+        ("the size line of a chunk, with its extensions", &size_line),
+        ("the trailers", &trailers),
+    ];
+    for (of, response) in responses {
+        let (limit, kind) = documented(of);
+        assert!(answer(response(limit)).is_ok(), "{of}: {limit}");
+        let error = answer(response(limit + 1)).unwrap_err();
+        assert_eq!(error.kind().name(), kind, "{of}: {}", limit + 1);
+    }
+    // Those below have tests of their own.
+    let codings = documented("content codings in a chain");
+    assert_eq!(codings, (MAX_CODINGS, ErrorKind::ContentDecoding.name().to_owned()));
+    let redirects = documented("redirects in a chain (`max_redirects`)");
+    let most = Session::new().unwrap().settings().max_redirects as usize;
+    assert_eq!(redirects, (most, ErrorKind::TooManyRedirects.name().to_owned()));
+}
+
 #[test]
 fn c52_interim_responses_are_passed_over() {
     each(Road::ALL, World::hostile, |world, road| {
@@ -355,9 +404,36 @@ fn c54_values_are_bytes_and_lines_stay_lines() {
     assert_eq!(all("set-cookie"), [&b"a=1"[..], b"b=caf\xe9", b"c=3"]);
     assert_eq!(all("x-two"), [b"2", b"1"]);
     assert_eq!(response.text().unwrap(), "ok");
+    // As text a byte is the character of its number, and lines are joined as in requests.
+    let cookies = "a=1, b=caf\u{e9}, c=3";
+    assert_eq!(response.header("Set-Cookie").as_deref(), Some(cookies));
+    assert_eq!(response.header("x-two").as_deref(), Some("2, 1"));
+    assert_eq!((response.header("x-none"), response.header("no name")), (None, None));
     // Every byte that a value may hold goes through.
     let bytes: Vec<u8> = (0x21..=0xff).filter(|byte| *byte != 0x7f).collect();
     let head =
         [&b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: "[..], &bytes, b"\r\n\r\nok"].concat();
     assert_eq!(answer(head).unwrap().headers()["x"].as_bytes(), bytes);
+}
+
+#[test]
+fn c54_a_record_names_each_cookie_that_was_set() {
+    let refusal =
+        b"HTTP/1.1 403 No\r\nSet-Cookie: a=1\r\nset-cookie: b=caf\xe9\r\nSET-COOKIE: a=2\r\n\
+        Server: caf\xe9\r\nVia: 1.1 a\r\nVia: 1.1 b\r\nContent-Length: 0\r\n\r\n";
+    let world = scripted(vec![Script::send(refusal)]);
+    let out = tempfile::NamedTempFile::new().unwrap();
+    Batch::builder(world.recipe(Road::Plain))
+        .source(Source::urls([world.url(Road::Plain, "/0")]))
+        .sink(Sink::stream("the test", out.reopen().unwrap()))
+        .build()
+        .unwrap()
+        .run()
+        .unwrap();
+    let line = std::fs::read_to_string(out.path()).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let refused = &record["refused"];
+    assert_eq!(refused["set_cookie_names"], serde_json::json!(["a", "b", "a"]), "{line}");
+    assert_eq!(refused["via"], "1.1 a, 1.1 b");
+    assert_eq!((&refused["server"], &refused["lossy"]), (&"caf\u{fffd}".into(), &true.into()));
 }
