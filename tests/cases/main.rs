@@ -14,6 +14,8 @@ mod b_uploads;
 mod c_bodies;
 mod c_framing;
 mod c_heads;
+mod d_codings;
+mod d_text;
 mod e_bodies;
 mod e_dead_ends;
 mod e_hops;
