@@ -110,7 +110,7 @@ impl Received {
         if self.method == "CONNECT" {
             return &self.target;
         }
-        match self.target.split_once("://") {
+        match split_absolute(&self.target) {
             Some((_, rest)) => {
                 let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
                 let authority = rest.get(..end).unwrap_or_default();
@@ -169,7 +169,7 @@ impl fmt::Debug for Received {
                 (name.as_str(), if secret { "<redacted>" } else { value.as_str() })
             })
             .collect();
-        let target = match self.target.split_once("://") {
+        let target = match split_absolute(&self.target) {
             Some((scheme, rest)) => format!(
                 "{scheme}://{}{}",
                 self.authority(),
@@ -212,9 +212,14 @@ pub(super) fn split_authority(authority: &str) -> (&str, Option<u16>) {
     }
 }
 
+/// Scheme and rest of an absolute target; a URL within a path or a query makes none.
+fn split_absolute(target: &str) -> Option<(&str, &str)> {
+    target.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?']))
+}
+
 /// What stands in an absolute target after its authority, at least `/`.
 pub(super) fn origin_form(target: &str) -> String {
-    let Some((_, rest)) = target.split_once("://") else { return target.to_owned() };
+    let Some((_, rest)) = split_absolute(target) else { return target.to_owned() };
     let rest = rest.find(['/', '?', '#']).and_then(|at| rest.get(at..)).unwrap_or_default();
     if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") }
 }
@@ -223,7 +228,7 @@ fn path_and_query<'a>(method: &str, target: &'a str) -> (&'a str, Option<&'a str
     if method == "CONNECT" {
         return ("", None);
     }
-    let rest = match target.split_once("://") {
+    let rest = match split_absolute(target) {
         Some((_, rest)) => rest.find(['/', '?', '#']).and_then(|at| rest.get(at..)).unwrap_or("/"),
         None => target,
     };
@@ -250,6 +255,23 @@ mod tests {
             ("GET http://x.test?q HTTP/1.1", "", Some("q"), "x.test", None, "/?q"),
             ("GET http://x.test HTTP/1.1", "/", None, "x.test", None, "/"),
             ("CONNECT [::1]:443 HTTP/1.1", "", None, "::1", Some(443), "[::1]:443"),
+            (
+                "GET /a?u=http://x/ HTTP/1.1",
+                "/a",
+                Some("u=http://x/"),
+                "h.test",
+                Some(81),
+                "/a?u=http://x/",
+            ),
+            ("GET /http://x/y HTTP/1.1", "/http://x/y", None, "h.test", Some(81), "/http://x/y"),
+            (
+                "GET http://x.test/?http://y/ HTTP/1.1",
+                "/",
+                Some("http://y/"),
+                "x.test",
+                None,
+                "/?http://y/",
+            ),
             ("GET /with blank HTTP/1.1", "/with blank", None, "h.test", Some(81), "/with blank"),
         ] {
             let got = parse(format!("{line}\r\nHost: h.test:81\r\n\r\n").as_bytes()).unwrap();

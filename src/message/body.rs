@@ -32,8 +32,8 @@ pub enum Body {
     /// Can be opened as often as needed. The length is sent where it is known.
     #[allow(clippy::type_complexity, reason = "one closure, written once; users call `replayable`")]
     Replayable(Arc<dyn Fn() -> io::Result<(Box<dyn Read + Send>, Option<u64>)> + Send + Sync>),
-    /// Can be read once. A second attempt is `BodyNotReplayable`, never an empty resend. Cloning
-    /// shares the one reader.
+    /// Can be read once. An attempt after one that read of it is `BodyNotReplayable`, never an
+    /// empty resend. Cloning shares the one reader.
     OneShot(Arc<Mutex<Option<Box<dyn Read + Send>>>>, Option<u64>),
     /// The parts of a form; can be sent again where each of them can.
     Multipart(Arc<MultipartBody>),
@@ -81,7 +81,7 @@ impl Body {
     /// Opens the body for one attempt.
     ///
     /// # Errors
-    /// `BodyNotReplayable` for the second opening of a one-shot body; `Io` where a replayable one
+    /// `BodyNotReplayable` for a one-shot body that was read from; `Io` where a replayable one
     /// cannot be opened.
     pub fn open(&self) -> Result<OpenBody, Error> {
         match self {
@@ -91,15 +91,14 @@ impl Body {
             Self::Replayable(open) => opened(open()),
             Self::Multipart(form) => form.open(),
             Self::OneShot(reader, length) => {
-                let reader = reader.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let reader = reader.ok_or_else(|| {
+                let lent = Lent::of(reader).ok_or_else(|| {
                     Error::local(
                         ErrorKind::BodyNotReplayable,
                         "the body is a reader and was read already; give bytes or \
                          Body::replayable to let it be sent again",
                     )
                 })?;
-                Ok(OpenBody::Reader(reader, *length))
+                Ok(OpenBody::Reader(Box::new(lent), *length))
             }
         }
     }
@@ -131,6 +130,38 @@ fn opened(result: io::Result<file::Opened>) -> Result<OpenBody, Error> {
 pub(super) fn unopened(error: io::Error) -> Error {
     let text = format!("the body cannot be opened: {error}");
     Error::new(ErrorKind::Io, Phase::Prepare, Fault::Local, text).with_source(error)
+}
+
+type Reader = Box<dyn Read + Send>;
+
+/// A one-shot reader on its way through one attempt. Where nobody read of it, because no
+/// connection came about, it goes back for the next attempt.
+struct Lent {
+    reader: Option<Reader>,
+    home: Arc<Mutex<Option<Reader>>>,
+    read: bool,
+}
+
+impl Lent {
+    fn of(home: &Arc<Mutex<Option<Reader>>>) -> Option<Self> {
+        let reader = home.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(Self { reader: Some(reader), home: Arc::clone(home), read: false })
+    }
+}
+
+impl Read for Lent {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.read = true;
+        self.reader.as_mut().map_or(Ok(0), |reader| reader.read(buf))
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !self.read {
+            *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.reader.take();
+        }
+    }
 }
 
 impl From<Bytes> for Body {
@@ -255,6 +286,19 @@ mod tests {
         for again in [&body, &clone] {
             assert_eq!(again.open().unwrap_err().kind(), ErrorKind::BodyNotReplayable);
         }
+    }
+
+    #[test]
+    fn a_reader_that_nobody_read_can_be_opened_again() {
+        let body = Body::reader(&b"once"[..], Some(4));
+        for _ in 0..3 {
+            drop(body.open().unwrap());
+        }
+        let both = (body.open(), body.clone().open());
+        assert!(both.0.is_ok() && both.1.is_err(), "it is lent to one at a time");
+        drop(both);
+        assert_eq!(read(&body).unwrap(), (b"once".to_vec(), Some(4)));
+        assert_eq!(body.open().unwrap_err().kind(), ErrorKind::BodyNotReplayable);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! [`into_reader`](Response::into_reader), [`chunks`](Response::chunks) and
 //! [`lines`](Response::lines) hand it on without keeping it.
 
+use super::decode::names_unknown_coding;
 use super::encoding::{apparent_encoding, decode_text, encoding_of};
 use super::links::{Link, parse_links};
 use super::read::{BodyReader, Chunks, Lines, Spent, Split, save, unwritten};
@@ -154,6 +155,43 @@ impl Response {
     /// The fields.
     pub fn headers(&self) -> &HeaderMap {
         &self.parts.headers
+    }
+
+    /// The value of a field as text; several lines of it joined by commas, as in requests.
+    ///
+    /// A byte beyond ASCII is the character of the same number (latin-1), so that no value is lost
+    /// for its bytes. [`headers`](Self::headers) has each line by itself, which matters for
+    /// `Set-Cookie`, and the bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # use longhaul::Session;
+    /// # use longhaul::time::SimClock;
+    /// # use longhaul::transport::{Play, Script};
+    /// # let play = Play::status(200).header("Via", "1.1 a").header("Via", "1.1 b");
+    /// # let script = Script::new(std::sync::Arc::new(SimClock::default()), [play]);
+    /// # let session = Session::builder().transport(move || script.clone()).build()?;
+    /// let response = session.get("https://example.com/").send()?;
+    /// assert_eq!(response.header("via").as_deref(), Some("1.1 a, 1.1 b"));
+    /// # Ok::<(), longhaul::Error>(())
+    /// ```
+    pub fn header(&self, name: &str) -> Option<String> {
+        let mut lines = self.parts.headers.get_all(name).iter();
+        let text = |value: &header::HeaderValue| -> String {
+            value.as_bytes().iter().map(|byte| char::from(*byte)).collect()
+        };
+        let mut joined = text(lines.next()?);
+        for line in lines {
+            joined.push_str(", ");
+            joined.push_str(&text(line));
+        }
+        Some(joined)
+    }
+
+    /// Whether the body is as it came because `Content-Encoding` names a coding that is unknown
+    /// here, or whose feature is off.
+    pub fn is_undecoded(&self) -> bool {
+        names_unknown_coding(&self.parts.headers)
     }
 
     /// The value of `Content-Type` as it came.

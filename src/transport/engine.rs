@@ -278,7 +278,7 @@ impl Engine {
         begun: Instant,
         mut timings: Timings,
     ) -> Result<Incoming, Error> {
-        let (Sent { forwarded, reused, .. }, gauge) = (wire.request, wire.gauge());
+        let (Sent { forwarded, reused, keep, .. }, gauge) = (wire.request, wire.gauge());
         self.shared.slot.put(wire);
         let mut stand_in = http::Request::new(());
         *stand_in.uri_mut() = http::Uri::from_static("http://in-flight.invalid/");
@@ -309,11 +309,13 @@ impl Engine {
             let wall = self.shared.clock.wall();
             return Err(http_proxy::refused(head, start, route, Phase::Headers, wall));
         }
+        let rest = head.rest().filter(|_| keep);
         let Head { status, reason, headers, .. } = head;
         let mut incoming = Incoming::new(status, reason, headers, Box::new(body));
         incoming.timings = timings;
         incoming.connection = facts;
         incoming.gauge = Some(gauge);
+        incoming.rest = rest;
         Ok(incoming)
     }
 }

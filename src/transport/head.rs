@@ -57,6 +57,15 @@ impl Head {
         (100..200).contains(&self.status) && self.status != 101
     }
 
+    /// How many bytes at least have to be read before the connection can be used again; `None`
+    /// where it ends with the body.
+    pub(super) fn rest(&self) -> Option<u64> {
+        self.keep_alive.then_some(match self.framing {
+            Framing::Length(length) => length,
+            Framing::None | Framing::Chunked | Framing::Close => 0,
+        })
+    }
+
     /// Writes the head that ureq gets to see.
     pub(super) fn write_for_engine(&self, out: &mut Vec<u8>) {
         // Writing to a vector does not fail.

@@ -129,6 +129,9 @@ pub struct Incoming {
     pub connection: ConnectionFacts,
     /// Counts and hastens the reading of the body.
     gauge: Option<wire::Gauge>,
+    /// How many bytes at least stand between here and a connection that can be used again; `None`
+    /// where it cannot be used again, whatever is read.
+    rest: Option<u64>,
 }
 
 impl fmt::Debug for Incoming {
@@ -153,6 +156,7 @@ impl Incoming {
             timings: Timings::default(),
             connection: ConnectionFacts::default(),
             gauge: None,
+            rest: Some(0),
         }
     }
 
@@ -172,7 +176,13 @@ impl Incoming {
 
     /// Reads what is left of the body and throws it away, so that the connection can be used
     /// again; closes the connection where that would take more than `most` bytes or past `until`.
+    ///
+    /// Where it is known from the head that it would, or that the connection ends with its body,
+    /// nothing is read: waiting could gain nothing.
     pub fn drain(mut self, most: u64, until: Option<Instant>) {
+        if self.rest.is_none_or(|rest| rest > most) {
+            return;
+        }
         self.hasten(until);
         // A failure closes the connection, which is what is wanted then.
         let _ = io::copy(&mut (&mut self.body).take(most), &mut io::sink());

@@ -5,8 +5,21 @@
 //! the other positions, the other places to break off.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-mod b_connections;
+mod a_retry;
+mod answers;
+mod b_clocks;
+mod b_names;
+mod b_reuse;
+mod b_uploads;
+mod c_bodies;
 mod c_framing;
+mod c_heads;
+mod d_codings;
+mod d_text;
+mod e_bodies;
+mod e_dead_ends;
+mod e_hops;
+mod e_locations;
 mod g_choosing;
 mod h_http_proxies;
 mod i_socks;

@@ -2,6 +2,7 @@
 
 use longhaul::error::{Error, ErrorKind, Fault, Phase};
 use longhaul::lab::{Ca, HttpProxy, Origin, OriginBuilder, SocksProxy, hostile};
+use longhaul::policy::Timeouts;
 use longhaul::time::{Clock, SystemClock};
 use longhaul::transport::{Resolve, ResolveError};
 use longhaul::{ProxyPool, ProxyUrl, Session, SessionBuilder, secs};
@@ -16,6 +17,8 @@ pub(crate) enum Road {
     Plain,
     /// TLS.
     Tls,
+    /// In the clear through a proxy that asks for us.
+    Forward,
     /// In the clear through a tunnel that CONNECT opens.
     Tunnel,
     /// TLS through such a tunnel.
@@ -29,9 +32,23 @@ pub(crate) enum Road {
 }
 
 impl Road {
+    /// Those on which the bytes of the origin arrive as they are.
     pub(crate) const ALL: &[Self] = &[
         Self::Plain,
         Self::Tls,
+        Self::Tunnel,
+        Self::TlsTunnel,
+        Self::TlsInTls,
+        Self::Socks,
+        Self::TlsSocks,
+    ];
+
+    /// All of them; to a proxy that asks for us the request and what it does on a connection are
+    /// its own, so what is about connections is not asked of it.
+    pub(crate) const EVERY: &[Self] = &[
+        Self::Plain,
+        Self::Tls,
+        Self::Forward,
         Self::Tunnel,
         Self::TlsTunnel,
         Self::TlsInTls,
@@ -112,7 +129,7 @@ impl World {
             Road::Tunnel => {
                 recipe.proxies(ProxyPool::new([url(self.proxy.url())]).always_connect(true))
             }
-            Road::TlsTunnel => recipe.proxies(url(self.proxy.url())),
+            Road::Forward | Road::TlsTunnel => recipe.proxies(url(self.proxy.url())),
             Road::TlsInTls => recipe.proxies(url(self.secure_proxy.url())),
             Road::Socks | Road::TlsSocks => recipe.proxies(url(self.socks.url("socks5h"))),
         }
@@ -130,6 +147,11 @@ pub(crate) fn recipe() -> SessionBuilder {
         .seed(1)
         .timeout((secs(20.0), secs(20.0)))
         .resolver(Arc::new(NoNames::default()))
+}
+
+/// Limits of which only the deadline can run out: no gap of a drip comes near the read timeout.
+pub(crate) fn until_deadline() -> Timeouts {
+    Timeouts::from((secs(20.0), secs(10.0))).with_deadline(secs(2.0)).unwrap()
 }
 
 /// The authority behind every certificate of these tests.

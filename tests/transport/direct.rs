@@ -308,6 +308,30 @@ fn draining_keeps_the_connection_where_that_is_cheap() {
 }
 
 #[test]
+fn draining_waits_for_nothing_where_no_connection_can_be_gained() {
+    for head in [
+        "HTTP/1.1 302 X\r\n\r\nabc",
+        "HTTP/1.1 302 X\r\nConnection: close\r\nContent-Length: 5\r\n\r\nabc",
+        "HTTP/1.0 302 X\r\nContent-Length: 5\r\n\r\nabc",
+        "HTTP/1.1 302 X\r\nContent-Length: 100000\r\n\r\nabc",
+        "HTTP/1.1 302 X\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ] {
+        let server = Server::new(move |peer, _| {
+            peer.head();
+            peer.send(head.as_bytes());
+            peer.hold();
+        });
+        let mut client = Client::new();
+        let begun = SystemClock.now();
+        let incoming = client.open(&server.url("/"), &Route::direct()).unwrap();
+        incoming.drain(65_536, Some(begun + longhaul::secs(20.0)));
+        assert_eq!(client.config.cutter.live_sockets(), 0, "{head}");
+        // Not one of the twenty seconds; a busy machine may take a few for nothing.
+        assert!(SystemClock.now() - begun < longhaul::secs(10.0), "{head}");
+    }
+}
+
+#[test]
 fn bytes_on_an_idle_connection_are_no_answer() {
     // A 408 that was sent to the idle connection, and one that was closed there.
     for idle in ["HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n", ""] {

@@ -106,6 +106,11 @@ fn codings(headers: &HeaderMap) -> (Vec<Coding>, bool) {
     (codings, unknown)
 }
 
+/// Whether the fields name a coding that is unknown here, so that a body stays as it came.
+pub(super) fn names_unknown_coding(headers: &HeaderMap) -> bool {
+    codings(headers).1
+}
+
 /// The body as it is decoded; made by [`decode()`].
 pub struct Decoded {
     reader: Box<dyn Read + Send>,

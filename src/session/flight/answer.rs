@@ -112,7 +112,8 @@ impl Running {
                 Ok(None) => {}
                 Err(error) => {
                     self.record(route, began, core.now(), &facts, resend);
-                    let response = self.response(core, route, incoming, Content::Nothing);
+                    let (incoming, content) = at_hand(incoming, &self.current.method, core.now());
+                    let response = self.response(core, route, incoming, content);
                     return Next::Step(self.end(error.with_response(response)), Verdict::Good);
                 }
             }
@@ -232,16 +233,9 @@ impl Running {
     fn too_many_redirects(&mut self, core: &mut Core, route: &Route, incoming: Incoming) -> Step {
         self.note("the redirect budget is used up");
         let count = self.redirects;
-        let limits = DecodeLimits { wire: Some(DRAIN_BYTES), decoded: Some(DRAIN_BYTES) };
-        let headless = headless(&incoming);
-        incoming.hasten(core.now().checked_add(DRAIN_TIME));
-        // The body of a redirect is a courtesy; its head is what counts.
-        let response = match read_body(incoming, limits, decode, &self.current.method) {
-            Ok((incoming, body, wire)) => {
-                self.response(core, route, incoming, Content::Done(body, wire))
-            }
-            Err(_) => self.response(core, route, headless, Content::Nothing),
-        };
+        let until = core.now().checked_add(DRAIN_TIME).unwrap_or_else(|| core.now());
+        let (incoming, content) = at_hand(incoming, &self.current.method, until);
+        let response = self.response(core, route, incoming, content);
         let error = Error::new(
             ErrorKind::TooManyRedirects,
             Phase::Headers,
@@ -269,7 +263,9 @@ impl Running {
                     incoming.status
                 ),
             );
-            return Next::Step(self.end(error), Verdict::Good);
+            let (incoming, content) = at_hand(incoming, &self.current.method, core.now());
+            let response = self.response(core, route, incoming, content);
+            return Next::Step(self.end(error.with_response(response)), Verdict::Good);
         }
         let headless = headless(&incoming);
         incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
@@ -386,6 +382,18 @@ fn misaddressed(url: &Url, status: u16, body: &[u8]) -> Option<&'static str> {
             Some("the server does not accept the client certificate; name another")
         }
         _ => None,
+    }
+}
+
+/// The response of a redirect that is raised, with its body where that is there by `until`: the
+/// body is a courtesy, and the head is what counts.
+fn at_hand(incoming: Incoming, method: &Method, until: Instant) -> (Incoming, Content) {
+    let limits = DecodeLimits { wire: Some(DRAIN_BYTES), decoded: Some(DRAIN_BYTES) };
+    let headless = headless(&incoming);
+    incoming.hasten(Some(until));
+    match read_body(incoming, limits, decode, method) {
+        Ok((incoming, body, wire)) => (incoming, Content::Done(body, wire)),
+        Err(_) => (headless, Content::Nothing),
     }
 }
 
