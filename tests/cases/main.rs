@@ -7,6 +7,7 @@
 
 mod b_connections;
 mod c_framing;
+mod f_cookies;
 mod g_choosing;
 mod h_http_proxies;
 mod i_socks;
