@@ -13,7 +13,7 @@ use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
 use super::{CookieJar, Proxies, Session, environment};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Auth, Settings, Verify};
+use crate::message::{Auth, Netrc, Settings, Verify};
 use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
 use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats};
 use crate::rng::Rng;
@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync;
@@ -45,6 +45,9 @@ pub struct SessionBuilder {
     pub(super) cooldown: Option<SharedCooldown>,
     pub(super) restraint: Restraint,
     pub(super) env: Option<Arc<EnvProxies>>,
+    /// What the environment holds; read for the first session, so that a file that cannot be used
+    /// is one warning and not one for each worker.
+    netrc: Arc<OnceLock<Option<Arc<Netrc>>>>,
     pub(super) clock: Arc<dyn Clock>,
     /// Of user names that are templates.
     pub(super) numbers: Arc<Numbers>,
@@ -87,6 +90,7 @@ impl Default for SessionBuilder {
             cooldown: None,
             restraint: Restraint::default(),
             env: None,
+            netrc: Arc::default(),
             clock: Arc::new(SystemClock),
             numbers: Arc::default(),
             exits: Arc::default(),
@@ -187,6 +191,9 @@ impl SessionBuilder {
     }
 
     /// Whether the environment is consulted for proxies, `.netrc` and CA bundles; default on.
+    ///
+    /// The `.netrc` is read for the first session of a recipe and its clones. One that cannot be
+    /// used is a warning.
     pub fn trust_env(self, trust: bool) -> Self {
         self.set(|settings| settings.trust_env = trust)
     }
@@ -425,9 +432,9 @@ impl SessionBuilder {
             Arc::make_mut(&mut self.settings).verify = bundle;
         }
         if self.settings.netrc.is_none()
-            && let Some(netrc) = environment::netrc()
+            && let Some(netrc) = self.netrc.get_or_init(|| environment::netrc().map(Arc::new))
         {
-            Arc::make_mut(&mut self.settings).netrc = Some(Arc::new(netrc));
+            Arc::make_mut(&mut self.settings).netrc = Some(Arc::clone(netrc));
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ fn child() {
 }
 
 /// Runs [`child`] in this environment and no other.
-fn in_environment(url: &str, trust: bool, variables: &[(&str, &str)]) -> String {
+pub(crate) fn in_environment(url: &str, trust: bool, variables: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["g_choosing::child", "--exact", "--ignored", "--nocapture"])
         .env_clear()
