@@ -11,7 +11,7 @@ use super::lessons::Lessons;
 use super::numbers::Numbers;
 use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
-use super::{CookieJar, Proxies, Session, environment};
+use super::{CookieCollector, CookieJar, Proxies, Session, environment};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Auth, Netrc, Settings, Verify};
 use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
@@ -57,6 +57,7 @@ pub struct SessionBuilder {
     engine: EngineConfig,
     make_transport: Option<Arc<MakeTransport>>,
     cookies: CookieJar,
+    cookie_collector: Option<CookieCollector>,
     seed: Option<u64>,
     pub(super) streams: Arc<AtomicU64>,
     /// Whether a retry policy was chosen; a run has another default than a session.
@@ -98,6 +99,7 @@ impl Default for SessionBuilder {
             engine: EngineConfig::default(),
             make_transport: None,
             cookies: CookieJar::default(),
+            cookie_collector: None,
             seed: None,
             streams: Arc::default(),
             retry_chosen: false,
@@ -301,9 +303,27 @@ impl SessionBuilder {
         self.changed()
     }
 
-    /// Cookies that every identity starts with.
+    /// Cookies that every identity starts with: each gets a copy, and what becomes of it stays its
+    /// own. Default: none.
+    ///
+    /// Through proxies this shows one login to a site by many exits, which some sites take for
+    /// theft; that is why no cookie is ever carried from one identity to another by itself.
     pub fn cookies(mut self, jar: CookieJar) -> Self {
         self.cookies = jar;
+        self.changed()
+    }
+
+    /// Who gathers the cookies of the sessions as they end, also of the workers of a pool or a
+    /// batch. Default: nobody, and they end with their session.
+    pub fn cookie_collector(mut self, collector: &CookieCollector) -> Self {
+        self.cookie_collector = Some(collector.clone());
+        self.changed()
+    }
+
+    /// The recipe for requests beside the run, whose cookies are nobody's.
+    pub(crate) fn without_cookies(mut self) -> Self {
+        self.cookies = CookieJar::default();
+        self.cookie_collector = None;
         self.changed()
     }
 
@@ -384,7 +404,7 @@ impl SessionBuilder {
         let stream = recipe.streams.fetch_add(1, Ordering::Relaxed);
         let rng = seed.map_or_else(Rng::from_os, |seed| Rng::stream(seed, stream));
         let transport = recipe.bare_transport()?;
-        let jars = Jars::new(recipe.cookies.clone());
+        let jars = Jars::new(recipe.cookies.clone(), recipe.cookie_collector.clone());
         Ok(Session::of(recipe, transport, jars, rng))
     }
 

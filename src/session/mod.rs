@@ -17,7 +17,7 @@ mod restraint;
 mod router;
 
 pub use builder::SessionBuilder;
-pub use cookies::{Cookie, CookieJar};
+pub use cookies::{Cookie, CookieCollector, CookieJar};
 pub use flight::{Flight, Step};
 pub(crate) use lessons::{Lesson, Lessons};
 pub use live::{Session, delete, get, head, options, patch, post, put};

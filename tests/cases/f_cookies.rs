@@ -419,7 +419,7 @@ fn c88_a_cookie_field_of_the_users_takes_the_place_of_the_jars_and_ends_at_a_red
         let recipe = world.recipe(road).header("Cookie", "s=1");
         let mut jar = CookieJar::new();
         let host = url::Url::parse(&world.url(road, "/")).unwrap().host_str().unwrap().to_owned();
-        jar.insert("j", "1", &host, "/").unwrap();
+        jar.set("j", "1", &host, "/").unwrap();
         let session = recipe.cookies(jar).build().unwrap();
         session.get(world.url(road, "/")).send().unwrap();
         assert_eq!(lines().1, "s=1");
@@ -594,7 +594,7 @@ fn c91_the_cookies_that_everybody_starts_with_are_copied_and_not_shared() {
     };
     let (two, three) = (exit(2), exit(3));
     let mut jar = CookieJar::new();
-    jar.insert("start", "file", "site.test", "/").unwrap();
+    jar.set("start", "file", "site.test", "/").unwrap();
     let pool = ProxyPool::parse(&format!("{}\n{}", two.url(), three.url())).unwrap();
     let session = recipe().proxies(pool).cookies(jar).build().unwrap();
     for _ in 0..4 {
