@@ -16,6 +16,7 @@
 mod support;
 
 mod check;
+mod cookies;
 mod credentials;
 mod demo;
 mod input;

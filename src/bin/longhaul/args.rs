@@ -11,11 +11,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 mod check;
+mod cookies;
 mod plan;
 mod proxies;
 mod shared;
 
 pub(crate) use check::CheckArgs;
+pub(crate) use cookies::CookieArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
 pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, TimeoutArgs};
@@ -111,6 +113,9 @@ pub(crate) struct RunArgs {
     pub(crate) headers: Vec<HeaderArg>,
 
     #[command(flatten)]
+    pub(crate) cookies: CookieArgs,
+
+    #[command(flatten)]
     pub(crate) ceiling: CeilingArgs,
 
     /// Check certificates against this PEM file instead of the built-in roots. Default: Mozilla's
@@ -196,6 +201,7 @@ mod tests {
     use crate::values::Limit;
     use clap::CommandFactory;
     use longhaul::policy::Budget;
+    use std::path::Path;
 
     /// The line that is printed for these arguments; `None` where they are fine.
     fn line(arguments: &[&str]) -> Option<String> {
@@ -228,7 +234,7 @@ mod tests {
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
             --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
-            --max-body 10M --bodies d --cacert ca.pem --no-env -HA:b -H C: --resume \
+            --max-body 10M -b in.txt -c out.json --bodies d --cacert ca.pem --no-env -HA:b -H C: --resume \
             --retry-failed --json-progress -vv";
         let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
         let Command::Run(run) = cli.command else { panic!("{command}") };
@@ -241,6 +247,8 @@ mod tests {
         assert_eq!(run.proxy_use.rotate, Some(Rotate::Host));
         assert_eq!(run.ceiling.max_body, Some(10 << 20));
         assert_eq!(run.headers.len(), 2);
+        assert_eq!(run.cookies.from.as_deref(), Some(Path::new("in.txt")));
+        assert_eq!(run.cookies.cookie_jar.as_deref(), Some(Path::new("out.json")));
         assert_eq!(run.voice.verbose, 2);
         assert!(run.resume && run.retry_failed && run.no_env && run.voice.json_progress);
     }

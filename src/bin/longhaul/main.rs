@@ -6,6 +6,7 @@
 
 mod args;
 mod check;
+mod cookies;
 mod demo;
 mod exit;
 mod open_files;

@@ -6,6 +6,7 @@
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
 
 use crate::args::{CeilingArgs, RunArgs, VoiceArgs};
+use crate::cookies::Cookies;
 use crate::policy::Policy;
 use crate::progress::Voice;
 use crate::proxies::Proxies;
@@ -53,6 +54,8 @@ pub(crate) struct Plan {
     pub(crate) policy: Policy,
     /// Of every request.
     pub(crate) headers: Vec<HeaderArg>,
+    /// Where cookies come from and where they go.
+    pub(crate) cookies: Cookies,
     /// Of a decoded body.
     pub(crate) max_body: Option<u64>,
     /// Certificates.
@@ -96,6 +99,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         no_env,
         policy,
         headers,
+        cookies,
         ceiling: CeilingArgs { max_body },
         cacert,
         insecure,
@@ -133,6 +137,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         trust_env,
         policy,
         headers: headers.clone(),
+        cookies: Cookies::resolve(cookies, world)?,
         max_body: *max_body,
         verify: verify(cacert.as_deref(), *insecure, world)?,
         voice: voice_and_talk.0,

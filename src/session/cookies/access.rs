@@ -93,10 +93,9 @@ impl CookieJar {
                 text.push_str(" …");
                 break;
             }
-            let dot = if cookie.is_host_only() { "" } else { "." };
             let comma = if index == 0 { "" } else { ", " };
             // Writing to a String cannot fail.
-            let _ = write!(text, "{comma}{dot}{}{}", cookie.domain(), cookie.path());
+            let _ = write!(text, "{comma}{}{}", cookie.dotted_domain(), cookie.path());
         }
         text.push_str("; name the domain and the path");
         Err(Error::config(text))

@@ -53,8 +53,6 @@ impl Cookie {
         };
         let found = Named::of(host, below);
         let found = found.ok_or_else(|| {
-            // DIFFERENCE(domainless-cookie): in requests a cookie without a domain goes to every
-            // host; in a run over many sites that would show one site's session to all of them.
             let why = if host.is_empty() { "names no host" } else { "is no host" };
             Error::config(format!(
                 "cookie domain {domain:?} {why}; give a host, or .example.com for all below it"
@@ -191,6 +189,13 @@ impl Cookie {
     /// The end of its life; `None` is the end of the session.
     pub fn expires(&self) -> Option<SystemTime> {
         self.expires
+    }
+
+    /// The domain as a file writes it, with a dot where the hosts below it get the cookie too; of an
+    /// address there are none, although a server may name one as a domain.
+    pub(super) fn dotted_domain(&self) -> String {
+        let alone = self.is_host_only() || is_address(self.domain());
+        format!("{}{}", if alone { "" } else { "." }, self.domain())
     }
 
     pub(super) fn is_expired(&self, now: SystemTime) -> bool {
@@ -357,11 +362,6 @@ pub(super) fn allowed_domain(domain: &[u8], url: &Url) -> Option<CookieDomain> {
         let own = CookieDomain::host_only(url).ok()?;
         return own.host_is_identical(url).then_some(own).filter(|_| domain.host_is_identical(url));
     }
-    if !matches!(url.host(), Some(Host::Domain(_))) {
-        // Below an address there is nothing.
-        let own = CookieDomain::host_only(url).ok()?;
-        return domain.host_is_identical(url).then_some(own);
-    }
     domain.matches(url).then_some(domain)
 }
 
@@ -429,8 +429,9 @@ pub(super) fn owner(url: &Url) -> &str {
 
 /// The same of a cookie's domain.
 pub(super) fn owner_of(domain: &str) -> &str {
-    if domain.starts_with('[') || domain.parse::<Ipv4Addr>().is_ok() {
-        return domain;
-    }
-    psl::domain_str(domain).unwrap_or(domain)
+    if is_address(domain) { domain } else { psl::domain_str(domain).unwrap_or(domain) }
+}
+
+fn is_address(domain: &str) -> bool {
+    domain.starts_with('[') || domain.parse::<Ipv4Addr>().is_ok()
 }

@@ -54,7 +54,7 @@ impl CookieJar {
     }
 
     /// The cookies that are not over, as a file in Netscape's format, for curl, wget and Python's
-    /// `MozillaCookieJar` (with `ignore_discard` and `ignore_expires`).
+    /// `MozillaCookieJar`.
     ///
     /// A cookie that holds a tab is left out with a warning, since the format cannot hold it.
     pub fn to_netscape(&self, now: SystemTime) -> Vec<u8> {

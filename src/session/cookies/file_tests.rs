@@ -256,6 +256,20 @@ fn what_is_written_is_stable() {
 }
 
 #[test]
+fn an_address_that_a_server_names_as_a_domain_is_written_as_a_host() {
+    let url = url::Url::parse("http://127.0.0.1/").unwrap();
+    let mut headers = http::HeaderMap::new();
+    let line = http::HeaderValue::from_static("a=1; Domain=127.0.0.1");
+    headers.append(http::header::SET_COOKIE, line);
+    let mut jar = CookieJar::new();
+    jar.store(&url, &headers, NOW);
+    let line = b"127.0.0.1\tFALSE\t/\tFALSE\t0\ta\t1\n";
+    assert!(jar.to_netscape(NOW).ends_with(line));
+    let json = CookieJar::parse(jar.to_json(NOW).as_bytes(), NOW).unwrap();
+    assert_eq!(json.to_netscape(NOW), jar.to_netscape(NOW));
+}
+
+#[test]
 fn a_tab_is_for_json_alone() {
     let mut jar = CookieJar::new();
     jar.set("a", "x\ty", "h.test", "/").unwrap();

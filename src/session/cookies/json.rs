@@ -136,13 +136,12 @@ pub(super) fn render<'a>(cookies: impl Iterator<Item = &'a Cookie>) -> String {
     let items = cookies.map(|cookie| {
         let (name, name_base64) = text(cookie.name());
         let (value, value_base64) = text(cookie.value());
-        let dot = if cookie.is_host_only() { "" } else { "." };
         Item {
             name,
             name_base64,
             value,
             value_base64,
-            domain: format!("{dot}{}", cookie.domain()),
+            domain: cookie.dotted_domain(),
             path: cookie.path(),
             expires: cookie.expires().map(seconds),
             secure: cookie.is_secure(),

@@ -21,6 +21,8 @@
 //!   word on a cookie holds; there a line that removes one comes before those that set it.
 //! - DIFFERENCE(cookie-order): longer paths are sent first, then older cookies; there one domain
 //!   after the other.
+//! - DIFFERENCE(domainless-cookie): a cookie of one's own names its domain; without one it goes to
+//!   every host there.
 //! - DIFFERENCE(nameless): `=v` is a cookie without a name.
 //!
 //! The jar is bounded: 50 cookies for one domain, 3000 in all, least recently used ones and expired

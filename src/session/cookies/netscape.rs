@@ -4,8 +4,9 @@
 //! Seven fields a line, separated by tabs: domain, whether the hosts below get it (`TRUE`), path,
 //! whether it is for https alone (`TRUE`), the end of its life in seconds since 1970, name, value.
 //! What the programs disagree about:
-//! - A cookie for the session has 0 as its end, as curl writes it; Python writes nothing there, and
-//!   that is read too. To read a 0 Python needs `ignore_expires=True`.
+//! - A cookie for the session has 0 as its end, as curl writes it. Python writes nothing there,
+//!   which is read too; but curl would lose a field by it, so a 0 is written, and Python has to be
+//!   told that it is not the year 1970 (the guide to cookies has the lines).
 //! - `#HttpOnly_` before the domain hides a cookie from scripts. Every other `#` is a comment.
 //! - The second field says whether the hosts below get it, and a leading dot of the domain says
 //!   nothing (curl). Written are both, so that Python, which insists, can read it.
@@ -14,7 +15,6 @@
 use super::Cookie;
 use super::cookie::Named;
 use super::file::{Faulty, seconds, time_of};
-use std::fmt::Write as _;
 use std::time::SystemTime;
 
 const HEAD: &str = "# Netscape HTTP Cookie File\n\
@@ -126,13 +126,11 @@ pub(super) fn render<'a>(cookies: impl Iterator<Item = &'a Cookie>) -> Vec<u8> {
         if cookie.is_http_only() {
             file.extend_from_slice(HTTP_ONLY);
         }
-        let (dot, below) = if cookie.is_host_only() { ("", "FALSE") } else { (".", "TRUE") };
+        let domain = cookie.dotted_domain();
+        let below = if domain.starts_with('.') { "TRUE" } else { "FALSE" };
         let secure = if cookie.is_secure() { "TRUE" } else { "FALSE" };
         let end = cookie.expires().map_or(0, seconds);
-        let mut line = String::new();
-        // Writing to a String cannot fail.
-        let _ =
-            write!(line, "{dot}{}\t{below}\t{}\t{secure}\t{end}\t", cookie.domain(), cookie.path());
+        let line = format!("{domain}\t{below}\t{}\t{secure}\t{end}\t", cookie.path());
         file.extend_from_slice(line.as_bytes());
         file.extend_from_slice(cookie.name());
         file.push(b'\t');
