@@ -17,3 +17,5 @@ mod proxies {}
 
 #[doc = include_str!("../docs/tls.md")]
 mod tls {}
+#[doc = include_str!("../docs/cookies.md")]
+mod cookies {}

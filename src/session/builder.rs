@@ -11,9 +11,9 @@ use super::lessons::Lessons;
 use super::numbers::Numbers;
 use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
-use super::{CookieJar, Proxies, Session, environment};
+use super::{CookieCollector, CookieJar, Proxies, Session, environment};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Auth, Cert, Settings, TlsSettings, TlsVersion, Verify};
+use crate::message::{Auth, Cert, Netrc, Settings, TlsSettings, TlsVersion, Verify};
 use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
 use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats};
 use crate::rng::Rng;
@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync;
@@ -47,6 +47,9 @@ pub struct SessionBuilder {
     pub(super) env: Option<Arc<EnvProxies>>,
     /// What the environment says instead of [`Verify::On`].
     pub(super) bundle: Option<Verify>,
+    /// What the environment holds; read for the first session, so that a file that cannot be used
+    /// is one warning and not one for each worker.
+    netrc: Arc<OnceLock<Option<Arc<Netrc>>>>,
     pub(super) clock: Arc<dyn Clock>,
     /// Of user names that are templates.
     pub(super) numbers: Arc<Numbers>,
@@ -56,6 +59,7 @@ pub struct SessionBuilder {
     engine: EngineConfig,
     make_transport: Option<Arc<MakeTransport>>,
     cookies: CookieJar,
+    cookie_collector: Option<CookieCollector>,
     seed: Option<u64>,
     pub(super) streams: Arc<AtomicU64>,
     /// Whether a retry policy was chosen; a run has another default than a session.
@@ -90,6 +94,7 @@ impl Default for SessionBuilder {
             restraint: Restraint::default(),
             env: None,
             bundle: None,
+            netrc: Arc::default(),
             clock: Arc::new(SystemClock),
             numbers: Arc::default(),
             exits: Arc::default(),
@@ -97,6 +102,7 @@ impl Default for SessionBuilder {
             engine: EngineConfig::default(),
             make_transport: None,
             cookies: CookieJar::default(),
+            cookie_collector: None,
             seed: None,
             streams: Arc::default(),
             retry_chosen: false,
@@ -198,6 +204,9 @@ impl SessionBuilder {
     }
 
     /// Whether the environment is consulted for proxies, `.netrc` and CA bundles; default on.
+    ///
+    /// The `.netrc` is read for the first session of a recipe and its clones. One that cannot be
+    /// used is a warning.
     pub fn trust_env(self, trust: bool) -> Self {
         self.set(|settings| settings.trust_env = trust)
     }
@@ -337,9 +346,27 @@ impl SessionBuilder {
         self.changed()
     }
 
-    /// Cookies that every identity starts with.
+    /// Cookies that every identity starts with: each gets a copy, and what becomes of it stays its
+    /// own. Default: none.
+    ///
+    /// Through proxies this shows one login to a site by many exits, which some sites take for
+    /// theft; that is why no cookie is ever carried from one identity to another by itself.
     pub fn cookies(mut self, jar: CookieJar) -> Self {
         self.cookies = jar;
+        self.changed()
+    }
+
+    /// Who gathers the cookies of the sessions as they end, also of the workers of a pool or a
+    /// batch. Default: nobody, and they end with their session.
+    pub fn cookie_collector(mut self, collector: &CookieCollector) -> Self {
+        self.cookie_collector = Some(collector.clone());
+        self.changed()
+    }
+
+    /// The recipe for requests beside the run, whose cookies are nobody's.
+    pub(crate) fn without_cookies(mut self) -> Self {
+        self.cookies = CookieJar::default();
+        self.cookie_collector = None;
         self.changed()
     }
 
@@ -421,7 +448,7 @@ impl SessionBuilder {
         let stream = recipe.streams.fetch_add(1, Ordering::Relaxed);
         let rng = seed.map_or_else(Rng::from_os, |seed| Rng::stream(seed, stream));
         let transport = recipe.bare_transport()?;
-        let jars = Jars::new(recipe.cookies.clone());
+        let jars = Jars::new(recipe.cookies.clone(), recipe.cookie_collector.clone());
         Ok(Session::of(recipe, transport, jars, rng))
     }
 
@@ -470,9 +497,9 @@ impl SessionBuilder {
             settings.tls.verify = self.bundle.clone().unwrap_or_default();
         }
         if self.settings.netrc.is_none()
-            && let Some(netrc) = environment::netrc()
+            && let Some(netrc) = self.netrc.get_or_init(|| environment::netrc().map(Arc::new))
         {
-            Arc::make_mut(&mut self.settings).netrc = Some(Arc::new(netrc));
+            Arc::make_mut(&mut self.settings).netrc = Some(Arc::clone(netrc));
         }
         Ok(())
     }

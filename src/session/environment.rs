@@ -18,29 +18,41 @@ fn ca_bundle_from(var: impl Fn(&str) -> Option<PathBuf>) -> Option<Verify> {
         .map(Verify::Bundle)
 }
 
-/// The file that `NETRC` names, or `~/.netrc`, or `~/_netrc`; a file that cannot be parsed is one
+/// The file that `NETRC` names, or `~/.netrc`, or `~/_netrc`; one that cannot be used is one
 /// warning, not silence.
 pub(super) fn netrc() -> Option<Netrc> {
     let named = env::var_os("NETRC").filter(|path| !path.is_empty()).map(PathBuf::from);
     let path = match named {
-        Some(path) => path,
+        Some(path) => from_home(path),
         None => {
             let home = env::home_dir()?;
             [".netrc", "_netrc"].iter().map(|name| home.join(name)).find(|path| path.exists())?
         }
     };
-    read_netrc(&path)
-}
-
-fn read_netrc(path: &Path) -> Option<Netrc> {
-    let text = std::fs::read_to_string(path).ok()?;
-    match Netrc::parse(&text) {
+    match read_netrc(&path) {
         Ok(netrc) => Some(netrc),
-        Err(error) => {
-            log::warn!("{} is not used: {}", path.display(), error.message());
+        Err(why) => {
+            log::warn!("{} is not used: {why}", path.display());
             None
         }
     }
+}
+
+/// requests' `expanduser`, for the own home.
+fn from_home(path: PathBuf) -> PathBuf {
+    match (path.strip_prefix("~"), env::home_dir()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path,
+    }
+}
+
+fn read_netrc(path: &Path) -> Result<Netrc, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let text = str::from_utf8(&bytes).map_err(|error| {
+        let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|b| **b == b'\n').count();
+        format!("line {line} is not UTF-8; convert the file")
+    })?;
+    Netrc::parse(text).map_err(|error| error.message().to_owned())
 }
 
 #[cfg(test)]

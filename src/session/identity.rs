@@ -4,7 +4,7 @@
 //! user names are a million identities, so what is not used for long is forgotten, and the
 //! transport is told to forget it too.
 
-use super::CookieJar;
+use super::{CookieCollector, CookieJar};
 use crate::proxy::Identity;
 use std::collections::{HashMap, VecDeque};
 
@@ -19,11 +19,16 @@ pub(super) struct Jars {
     order: VecDeque<Identity>,
     /// What every new jar starts from.
     template: CookieJar,
+    /// Who wants the jars when they end.
+    collector: Option<CookieCollector>,
 }
 
 impl Jars {
-    pub(super) fn new(template: CookieJar) -> Self {
-        Self { jars: HashMap::new(), order: VecDeque::new(), template }
+    pub(super) fn new(template: CookieJar, collector: Option<CookieCollector>) -> Self {
+        if let Some(collector) = &collector {
+            collector.begin(&template);
+        }
+        Self { jars: HashMap::new(), order: VecDeque::new(), template, collector }
     }
 
     /// The jar of `identity`, and the identity that had to go for it.
@@ -34,14 +39,25 @@ impl Jars {
                 self.order.remove(at);
             } else if self.order.len() >= MAX_IDENTITIES {
                 gone = self.order.pop_front();
-                if let Some(gone) = gone {
-                    self.jars.remove(&gone);
+                let jar = gone.and_then(|gone| self.jars.remove(&gone));
+                if let (Some(jar), Some(collector)) = (jar, &self.collector) {
+                    collector.collect(&jar, &self.template);
                 }
             }
             self.order.push_back(identity);
         }
         let template = &self.template;
         (self.jars.entry(identity).or_insert_with(|| template.clone()), gone)
+    }
+}
+
+impl Drop for Jars {
+    fn drop(&mut self) {
+        let Some(collector) = &self.collector else { return };
+        // The least recently used first, so that of two that changed at once the later one counts.
+        for jar in self.order.iter().filter_map(|identity| self.jars.get(identity)) {
+            collector.collect(jar, &self.template);
+        }
     }
 }
 
@@ -57,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_identity_goes() {
-        let mut jars = Jars::new(CookieJar::default());
+        let mut jars = Jars::new(CookieJar::default(), None);
         let identities: Vec<_> = (0..=MAX_IDENTITIES)
             .map(|n| {
                 let url: ProxyUrl = format!("http://user-{n}:p@proxy.test:8000").parse().unwrap();
@@ -104,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_hundred_thousand_rotating_users_leave_few_jars_and_are_told_to_go() {
-        let mut jars = Jars::new(CookieJar::default());
+        let mut jars = Jars::new(CookieJar::default(), None);
         let mut gone = 0;
         for number in 0..100_000 {
             let url: ProxyUrl = format!("http://user-{number}:p@proxy.test:8000").parse().unwrap();

@@ -18,7 +18,7 @@ mod restraint;
 mod router;
 
 pub use builder::SessionBuilder;
-pub use cookies::{Cookie, CookieJar};
+pub use cookies::{Cookie, CookieCollector, CookieJar};
 pub use download::{Download, Downloaded, Progress};
 pub use flight::{Flight, Step};
 pub(crate) use lessons::{Lesson, Lessons};

@@ -17,6 +17,7 @@
 mod support;
 
 mod check;
+mod cookies;
 mod credentials;
 mod demo;
 mod downloads;

@@ -651,6 +651,15 @@ fn cookie_order() {
 }
 
 #[test]
+fn domainless_cookie() {
+    let mut jar = CookieJar::new();
+    let error = jar.set("a", "1", "", "/").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.message().contains("names no host"), "{error}");
+    assert!(jar.is_empty());
+}
+
+#[test]
 fn nameless() {
     assert_eq!(sent("http://h.test/", &["=v"], "http://h.test/"), "v");
     assert_eq!(sent("http://h.test/", &["lonely"], "http://h.test/"), "lonely");

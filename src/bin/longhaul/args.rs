@@ -12,12 +12,14 @@ use std::path::PathBuf;
 
 mod check;
 mod connection;
+mod cookies;
 mod plan;
 mod proxies;
 mod shared;
 
 pub(crate) use check::CheckArgs;
 pub(crate) use connection::ConnectionArgs;
+pub(crate) use cookies::CookieArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
 pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, TimeoutArgs};
@@ -113,6 +115,9 @@ pub(crate) struct RunArgs {
     pub(crate) headers: Vec<HeaderArg>,
 
     #[command(flatten)]
+    pub(crate) cookies: CookieArgs,
+
+    #[command(flatten)]
     pub(crate) ceiling: CeilingArgs,
 
     #[command(flatten)]
@@ -192,6 +197,7 @@ mod tests {
     use crate::values::Limit;
     use clap::CommandFactory;
     use longhaul::policy::Budget;
+    use std::path::Path;
 
     /// The line that is printed for these arguments; `None` where they are fine.
     fn line(arguments: &[&str]) -> Option<String> {
@@ -224,7 +230,8 @@ mod tests {
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
             --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
-            --max-body 10M --bodies d --cacert ca.pem --cert c.pem --key k.pem --tls-min 1.2 \
+            --max-body 10M --bodies d -b in.txt -c out.json --cacert ca.pem --cert c.pem \
+            --key k.pem --tls-min 1.2 \
             --tls-max TLSv1.3 --source-address 127.0.0.2 --no-env -HA:b -H C: --resume \
             --retry-failed --json-progress -vv";
         let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
@@ -238,6 +245,8 @@ mod tests {
         assert_eq!(run.proxy_use.rotate, Some(Rotate::Host));
         assert_eq!(run.ceiling.max_body, Some(10 << 20));
         assert_eq!(run.headers.len(), 2);
+        assert_eq!(run.cookies.from.as_deref(), Some(Path::new("in.txt")));
+        assert_eq!(run.cookies.cookie_jar.as_deref(), Some(Path::new("out.json")));
         assert_eq!(run.voice.verbose, 2);
         assert!(run.resume && run.retry_failed && run.no_env && run.voice.json_progress);
     }

@@ -7,6 +7,7 @@
 mod args;
 mod check;
 mod connection;
+mod cookies;
 mod demo;
 mod exit;
 mod open_files;

@@ -7,6 +7,7 @@
 
 use crate::args::{CeilingArgs, RunArgs, VoiceArgs};
 use crate::connection::Connection;
+use crate::cookies::Cookies;
 use crate::policy::Policy;
 use crate::progress::Voice;
 use crate::proxies::Proxies;
@@ -55,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) policy: Policy,
     /// Of every request.
     pub(crate) headers: Vec<HeaderArg>,
+    /// Where cookies come from and where they go.
+    pub(crate) cookies: Cookies,
     /// Of a decoded body.
     pub(crate) max_body: Option<u64>,
     /// Certificates, TLS versions and the own address.
@@ -98,6 +101,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         no_env,
         policy,
         headers,
+        cookies,
         ceiling: CeilingArgs { max_body },
         connection,
         plan_only: _,
@@ -135,6 +139,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         trust_env,
         policy,
         headers: headers.clone(),
+        cookies: Cookies::resolve(cookies, world)?,
         max_body: *max_body,
         connection: Connection::resolve(connection, world)?,
         voice: voice_and_talk.0,

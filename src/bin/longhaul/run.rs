@@ -59,7 +59,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Exit, UsageError> {
 }
 
 fn begin(plan: &Plan) -> Result<Exit, Error> {
-    let recipe = recipe(plan)?;
+    let (recipe, collector) = plan.cookies.apply(recipe(plan)?);
     let mut run = batch(plan, &recipe)?;
     let counted = counted(run.plan()?);
     if plan.talks {
@@ -70,7 +70,15 @@ fn begin(plan: &Plan) -> Result<Exit, Error> {
         log::warn!("no handler for Ctrl-C: {error}");
     }
     let outcome = run.run()?;
-    report(plan, &recipe, outcome)
+    let exit = report(plan, &recipe, outcome)?;
+    // The sessions of the workers have ended with the run.
+    match plan.cookies.keep(&collector) {
+        Ok(()) => Ok(exit),
+        Err(error) => {
+            progress::print(&format!("longhaul: the cookies are lost: {}", error.message()));
+            Ok(if exit == Exit::SUCCESS { Exit::SOME_FAILED } else { exit })
+        }
+    }
 }
 
 /// The sessions of the workers.

@@ -1,6 +1,6 @@
 //! What the plan may ask about the machine it runs on.
 //!
-//! A trait of seven questions, so that the plan's refusals are tested without a file system, an
+//! A trait of eight questions, so that the plan's refusals are tested without a file system, an
 //! environment or a terminal.
 
 use std::fs;
@@ -31,6 +31,9 @@ pub(crate) trait World {
 
     /// The text of a small file.
     fn read(&self, path: &Path) -> io::Result<String>;
+
+    /// The bytes of a small file.
+    fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// Whether somebody types into standard input.
     fn stdin_is_terminal(&self) -> bool;
@@ -66,6 +69,10 @@ impl World for RealWorld {
 
     fn read(&self, path: &Path) -> io::Result<String> {
         fs::read_to_string(path)
+    }
+
+    fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
     }
 
     fn stdin_is_terminal(&self) -> bool {

@@ -1,8 +1,10 @@
 //! One cookie, and the `Set-Cookie` line that it came from.
 
 use super::date;
+use crate::error::Error;
 use cookie_store::{CookieDomain, CookiePath};
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use url::{Host, Url};
@@ -14,7 +16,7 @@ const LONGEST_PAIR: usize = 4096;
 /// RFC 6265bis 5.6: a longer attribute is ignored.
 const LONGEST_ATTRIBUTE: usize = 1024;
 
-/// A cookie of a [`CookieJar`](super::CookieJar).
+/// A cookie of a [`CookieJar`](super::CookieJar), with name and value byte for byte.
 pub struct Cookie {
     pub(super) name: Vec<u8>,
     pub(super) value: Vec<u8>,
@@ -30,6 +32,122 @@ pub struct Cookie {
 }
 
 impl Cookie {
+    /// A cookie of one's own: for the path `/` and below, for http and https, until the session
+    /// ends.
+    ///
+    /// A `domain` with a leading dot is for that domain and all hosts below it, one without for
+    /// that host alone.
+    ///
+    /// # Errors
+    /// `Config` for a name or value that no server could set (controls, `;`, blanks around it,
+    /// more than 4096 bytes), and for a domain that is no host, or whose hosts belong to different
+    /// owners (`.co.uk`). The value is not shown.
+    pub fn new(
+        name: impl Into<Vec<u8>>,
+        value: impl Into<Vec<u8>>,
+        domain: &str,
+    ) -> Result<Self, Error> {
+        let (host, below) = match domain.strip_prefix('.') {
+            Some(host) => (host, true),
+            None => (domain, false),
+        };
+        let found = Named::of(host, below);
+        let found = found.ok_or_else(|| {
+            let why = if host.is_empty() { "names no host" } else { "is no host" };
+            Error::config(format!(
+                "cookie domain {domain:?} {why}; give a host, or .example.com for all below it"
+            ))
+        })?;
+        if found.is_shared {
+            let text = format!(
+                "cookie domain {domain:?} is one under which unrelated sites live; name one of them"
+            );
+            return Err(Error::config(text));
+        }
+        let cookie = Self::bare(name.into(), value.into(), found);
+        let fault = if cookie.name.is_empty() { Some("has no name") } else { cookie.fault() };
+        match fault {
+            // Not with its name: a value in the wrong place may be a session's.
+            Some(why) => Err(Error::config(format!("a cookie for {domain:?} {why}"))),
+            None => Ok(cookie),
+        }
+    }
+
+    /// The same for this path and those below it.
+    ///
+    /// # Errors
+    /// `Config` for a path that does not begin with `/`.
+    pub fn with_path(mut self, path: &str) -> Result<Self, Error> {
+        let has_control = path.bytes().any(|byte| byte.is_ascii_control());
+        let found = CookiePath::parse(path).filter(|_| !has_control && !path.contains(';'));
+        self.path = found.ok_or_else(|| {
+            Error::config(format!("cookie path {path:?} is none; give one such as / or /shop"))
+        })?;
+        Ok(self)
+    }
+
+    /// The same for https alone, or for both.
+    #[must_use]
+    pub fn with_secure(mut self, secure: bool) -> Self {
+        self.secure = secure;
+        self
+    }
+
+    /// The same, hidden from the scripts of browsers or not; it matters in files only.
+    #[must_use]
+    pub fn with_http_only(mut self, http_only: bool) -> Self {
+        self.http_only = http_only;
+        self
+    }
+
+    /// The same until then; `None` is the end of the session.
+    #[must_use]
+    pub fn with_expires(mut self, expires: impl Into<Option<SystemTime>>) -> Self {
+        self.expires = expires.into();
+        self
+    }
+
+    /// With no attribute but its domain.
+    pub(super) fn bare(name: Vec<u8>, value: Vec<u8>, of: Named) -> Self {
+        Self {
+            name,
+            value,
+            domain: of.domain,
+            path: of.path,
+            secure: false,
+            http_only: false,
+            expires: None,
+            created: 0,
+            used: AtomicU64::new(0),
+        }
+    }
+
+    /// Why no server could have set this name and value, where none could.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        let bad = |byte: &u8| *byte == b';' || (byte.is_ascii_control() && *byte != b'\t');
+        let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+        let outer = [self.name.first(), self.name.last(), self.value.first(), self.value.last()];
+        if self.name.is_empty() && self.value.is_empty() {
+            Some("has neither a name nor a value")
+        } else if self.name.len() + self.value.len() > LONGEST_PAIR {
+            Some("has a name and value of more than 4096 bytes")
+        } else if self.name.contains(&b'=') || self.name.iter().chain(&self.value).any(bad) {
+            Some("has a character in its name or value that no cookie can have")
+        } else if outer.into_iter().any(is_blank) {
+            Some("has a blank at an end of its name or value; remove it")
+        } else {
+            None
+        }
+    }
+
+    /// Why it does not keep what its name promises, where it does not.
+    pub(super) fn broken_promise(&self) -> Option<&'static str> {
+        (!self.keeps_its_prefix(true)).then_some(
+            "breaks the promise of its name: __Secure- is for https alone, and __Host- also for \
+             one host and the path /",
+        )
+    }
+
     /// The name, as the server wrote it; empty for a cookie without one.
     pub fn name(&self) -> &[u8] {
         &self.name
@@ -71,6 +189,13 @@ impl Cookie {
     /// The end of its life; `None` is the end of the session.
     pub fn expires(&self) -> Option<SystemTime> {
         self.expires
+    }
+
+    /// The domain as a file writes it, with a dot where the hosts below it get the cookie too; of an
+    /// address there are none, although a server may name one as a domain.
+    pub(super) fn dotted_domain(&self) -> String {
+        let alone = self.is_host_only() || is_address(self.domain());
+        format!("{}{}", if alone { "" } else { "." }, self.domain())
     }
 
     pub(super) fn is_expired(&self, now: SystemTime) -> bool {
@@ -240,6 +365,54 @@ pub(super) fn allowed_domain(domain: &[u8], url: &Url) -> Option<CookieDomain> {
     domain.matches(url).then_some(domain)
 }
 
+/// A domain that a person or a file names.
+pub(super) struct Named {
+    pub(super) domain: CookieDomain,
+    /// The root, as if by default.
+    pub(super) path: CookiePath,
+    /// Whether the hosts below were meant, and belong to different owners. The domain is the one
+    /// host then, as where a server does this (RFC 6265bis 5.7).
+    pub(super) is_shared: bool,
+}
+
+impl Named {
+    /// The host alone, or the hosts `below` it too; `None` for what is no host.
+    pub(super) fn of(host: &str, below: bool) -> Option<Self> {
+        let bracketed;
+        let host = match host.parse::<Ipv6Addr>() {
+            Ok(address) => {
+                bracketed = format!("[{address}]");
+                &bracketed
+            }
+            Err(_) => host,
+        };
+        let url = Url::parse(&format!("https://{host}/")).ok()?;
+        // The parser would find a host in `h.test/x`, `u@h.test` and `127.1` too.
+        let have = url.host_str()?;
+        if have != host && !have.eq_ignore_ascii_case(host) && host.is_ascii() {
+            return None;
+        }
+        let own = CookieDomain::host_only(&url).ok()?;
+        let is_name = matches!(url.host(), Some(Host::Domain(_)));
+        let is_shared = below && is_public_suffix(have, &url);
+        let domain = match own {
+            CookieDomain::HostOnly(name) if below && is_name && !is_shared => {
+                CookieDomain::Suffix(name)
+            }
+            own => own,
+        };
+        Some(Self { domain, path: CookiePath::default_path(&url), is_shared })
+    }
+
+    /// The host, as a cookie spells it.
+    pub(super) fn into_host(self) -> String {
+        match self.domain {
+            CookieDomain::HostOnly(host) | CookieDomain::Suffix(host) => host,
+            CookieDomain::NotPresent | CookieDomain::Empty => String::new(),
+        }
+    }
+}
+
 /// Whether unrelated sites live under `domain`; every single label counts as one.
 fn is_public_suffix(domain: &str, url: &Url) -> bool {
     matches!(url.host(), Some(Host::Domain(_)))
@@ -252,4 +425,13 @@ pub(super) fn owner(url: &Url) -> &str {
         Some(Host::Domain(host)) => psl::domain_str(host).unwrap_or(host),
         _ => url.host_str().unwrap_or_default(),
     }
+}
+
+/// The same of a cookie's domain.
+pub(super) fn owner_of(domain: &str) -> &str {
+    if is_address(domain) { domain } else { psl::domain_str(domain).unwrap_or(domain) }
+}
+
+fn is_address(domain: &str) -> bool {
+    domain.starts_with('[') || domain.parse::<Ipv4Addr>().is_ok()
 }

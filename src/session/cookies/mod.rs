@@ -21,22 +21,28 @@
 //!   word on a cookie holds; there a line that removes one comes before those that set it.
 //! - DIFFERENCE(cookie-order): longer paths are sent first, then older cookies; there one domain
 //!   after the other.
+//! - DIFFERENCE(domainless-cookie): a cookie of one's own names its domain; without one it goes to
+//!   every host there.
 //! - DIFFERENCE(nameless): `=v` is a cookie without a name.
 //!
-//! The jar is bounded: 50 cookies for one domain, 3000 in all, least recently
-//! used ones and expired ones gone first. A lookup touches only cookies of the request's own
+//! The jar is bounded: 50 cookies for one domain, 3000 in all, least recently used ones and expired
+//! ones gone first. A lookup touches only cookies of the request's own
 //! registrable domain, so its cost does not grow with the run.
 //!
 //! cookie_store gives the matching of domains and paths; its store cannot be used, since it reads
 //! the machine's clock, keeps everything for ever and walks all domains on each request.
 
+mod access;
+mod collector;
 mod cookie;
 mod date;
+mod file;
+mod json;
+mod netscape;
 
+pub use collector::CookieCollector;
 pub use cookie::Cookie;
 
-use crate::error::{Error, ErrorKind};
-use cookie_store::{CookieDomain, CookiePath};
 use http::{HeaderMap, header};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -50,13 +56,33 @@ const PER_DOMAIN: usize = 50;
 const IN_ALL: usize = 3000;
 
 /// Cookies of one identity, per RFC 6265bis with the public suffix list; bounded.
+///
+/// requests' `RequestsCookieJar`. A session has one for each identity (a proxy with its
+/// credentials, or direct) and takes from every answer what it sets; cookies of one's own come by
+/// [`set`](Self::set) or from a file by [`load`](Self::load), and into a session by
+/// [`SessionBuilder::cookies`](super::SessionBuilder::cookies) or
+/// [`Session::with_cookies`](super::Session::with_cookies).
+///
+/// # Defaults
+/// At most 50 cookies for one domain, 3000 in all, 4096 bytes of name and value together; what is
+/// least recently used goes first.
 #[derive(Debug, Default)]
 pub struct CookieJar {
     /// By registrable domain, or by host where there is none.
-    owners: HashMap<Box<str>, Vec<Cookie>>,
+    owners: HashMap<Box<str>, Site>,
     count: usize,
+    /// When a server last spoke of cookies.
+    changed: Option<SystemTime>,
     /// Counts storing and sending, which is all the time that eviction needs.
     ticks: AtomicU64,
+}
+
+/// The cookies of one owner.
+#[derive(Debug, Clone, Default)]
+struct Site {
+    cookies: Vec<Cookie>,
+    /// When a server last spoke of them.
+    changed: Option<SystemTime>,
 }
 
 impl CookieJar {
@@ -69,7 +95,11 @@ impl CookieJar {
     pub fn store(&mut self, url: &Url, headers: &HeaderMap, now: SystemTime) {
         for value in headers.get_all(header::SET_COOKIE) {
             match Cookie::parse(value.as_bytes(), url, now) {
-                Some(cookie) => self.put(url, cookie, now),
+                Some(cookie) => {
+                    let owner = cookie::owner(url);
+                    self.put(owner, cookie, url.scheme() != "https", now);
+                    self.note(owner, now);
+                }
                 // Neither name nor value: they came from outside and may be a session's.
                 None => log::debug!("a cookie of {} was ignored", url.host_str().unwrap_or("")),
             }
@@ -83,9 +113,9 @@ impl CookieJar {
         if self.count == 0 {
             return None;
         }
-        let cookies = self.owners.get(cookie::owner(url))?;
+        let site = self.owners.get(cookie::owner(url))?;
         let mut sent: Vec<&Cookie> =
-            cookies.iter().filter(|one| !one.is_expired(now) && one.matches(url)).collect();
+            site.cookies.iter().filter(|one| !one.is_expired(now) && one.matches(url)).collect();
         sent.sort_by_key(|one| (Reverse(one.path().len()), one.created));
         let tick = self.tick();
         let mut field = Vec::new();
@@ -99,98 +129,24 @@ impl CookieJar {
         (!field.is_empty()).then_some(field)
     }
 
-    /// Puts a cookie of the user's into the jar, for the session's life and http and https alike.
-    ///
-    /// A `domain` with a leading dot is for the hosts below it too, one without for that host
-    /// alone.
-    ///
-    /// # Errors
-    /// `Config` where the name, the value, the domain or the path can be none of a cookie.
-    pub fn insert(
-        &mut self,
-        name: impl Into<Vec<u8>>,
-        value: impl Into<Vec<u8>>,
-        domain: &str,
-        path: &str,
-    ) -> Result<(), Error> {
-        let (name, value) = (name.into(), value.into());
-        let bad = |byte: &u8| *byte == b';' || (byte.is_ascii_control() && *byte != b'\t');
-        if name.is_empty() || name.contains(&b'=') || name.iter().chain(&value).any(bad) {
-            // Not shown: a value in the wrong place may be a session's.
-            let text = format!("a cookie for {domain:?} has a name or value that no cookie has");
-            return Err(Error::config(text));
-        }
-        let host = domain.strip_prefix('.').unwrap_or(domain);
-        let url = Url::parse(&format!("https://{host}/")).ok().filter(|url| {
-            url.host_str().is_some_and(|have| have.eq_ignore_ascii_case(host) || !host.is_ascii())
-        });
-        let url =
-            url.ok_or_else(|| Error::config(format!("cookie domain {domain:?} is no host")))?;
-        let found = if domain.starts_with('.') {
-            cookie::allowed_domain(url.host_str().unwrap_or_default().as_bytes(), &url)
-        } else {
-            CookieDomain::host_only(&url).ok()
-        };
-        let domain =
-            found.ok_or_else(|| Error::config(format!("cookie domain {domain:?} is no host")))?;
-        let path = CookiePath::parse(path).ok_or_else(|| {
-            Error::local(ErrorKind::Config, format!("cookie path {path:?} does not begin with /"))
-        })?;
-        let cookie = Cookie {
-            name,
-            value,
-            domain,
-            path,
-            secure: false,
-            http_only: false,
-            expires: None,
-            created: 0,
-            used: AtomicU64::new(0),
-        };
-        self.put(&url, cookie, SystemTime::UNIX_EPOCH);
-        Ok(())
-    }
-
-    /// Every cookie, expired ones that nobody met yet among them, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = &Cookie> {
-        self.owners.values().flatten()
-    }
-
-    /// Removes every cookie.
-    pub fn clear(&mut self) {
-        self.owners.clear();
-        self.count = 0;
-    }
-
-    /// How many cookies there are, expired ones that nobody met yet among them.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Whether there is no cookie.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     fn tick(&self) -> u64 {
         self.ticks.fetch_add(1, Ordering::Relaxed)
     }
 
     /// RFC 6265bis 5.7 from the step on that looks at the store.
-    fn put(&mut self, url: &Url, mut cookie: Cookie, now: SystemTime) {
+    fn put(&mut self, owner: &str, mut cookie: Cookie, is_plain: bool, now: SystemTime) {
         let tick = self.tick();
-        let owner = cookie::owner(url);
-        let is_plain = url.scheme() != "https";
         let expired = cookie.is_expired(now);
-        let Some(cookies) = self.owners.get_mut(owner) else {
+        let Some(site) = self.owners.get_mut(owner) else {
             if !expired {
                 (cookie.created, cookie.used) = (tick, AtomicU64::new(tick));
-                self.owners.insert(owner.into(), vec![cookie]);
+                self.owners.insert(owner.into(), Site { cookies: vec![cookie], changed: None });
                 self.count += 1;
                 self.bound(now);
             }
             return;
         };
+        let cookies = &mut site.cookies;
         let before = cookies.len();
         // "Leave secure cookies alone": plain http must not put a twin beside a secure one.
         let shadows = |have: &Cookie| {
@@ -220,27 +176,40 @@ impl CookieJar {
         self.bound(now);
     }
 
+    /// Notes that a server has spoken of the cookies of `owner`.
+    fn note(&mut self, owner: &str, now: SystemTime) {
+        self.changed = Some(now);
+        if let Some(site) = self.owners.get_mut(owner) {
+            site.changed = self.changed;
+        }
+    }
+
     /// Over the bound a tenth goes at once, so that its cost is spread over many cookies.
     fn bound(&mut self, now: SystemTime) {
         if self.count <= IN_ALL {
             return;
         }
         let keep = IN_ALL - IN_ALL / 10;
-        for cookies in self.owners.values_mut() {
-            cookies.retain(|cookie| !cookie.is_expired(now));
+        for site in self.owners.values_mut() {
+            site.cookies.retain(|cookie| !cookie.is_expired(now));
         }
-        let mut uses: Vec<u64> =
-            self.iter().map(|cookie| cookie.used.load(Ordering::Relaxed)).collect();
+        let all = self.owners.values().flat_map(|site| &site.cookies);
+        let mut uses: Vec<u64> = all.map(|cookie| cookie.used.load(Ordering::Relaxed)).collect();
         if uses.len() > keep {
             let excess = uses.len() - keep;
             let (_, last, _) = uses.select_nth_unstable(excess - 1);
             let last = *last;
-            for cookies in self.owners.values_mut() {
-                cookies.retain(|cookie| cookie.used.load(Ordering::Relaxed) > last);
+            for site in self.owners.values_mut() {
+                site.cookies.retain(|cookie| cookie.used.load(Ordering::Relaxed) > last);
             }
         }
-        self.owners.retain(|_, cookies| !cookies.is_empty());
-        self.count = self.owners.values().map(Vec::len).sum();
+        self.recount();
+    }
+
+    /// After cookies were taken out of sites.
+    fn recount(&mut self) {
+        self.owners.retain(|_, site| !site.cookies.is_empty());
+        self.count = self.owners.values().map(|site| site.cookies.len()).sum();
     }
 }
 
@@ -249,6 +218,7 @@ impl Clone for CookieJar {
         Self {
             owners: self.owners.clone(),
             count: self.count,
+            changed: self.changed,
             ticks: AtomicU64::new(self.ticks.load(Ordering::Relaxed)),
         }
     }

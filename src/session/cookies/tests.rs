@@ -1,4 +1,5 @@
 use super::*;
+use crate::ErrorKind;
 use http::HeaderValue;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -200,15 +201,15 @@ fn the_jar_is_bounded_and_keeps_what_is_used() {
     assert_eq!(jar.len(), jar.iter().count());
     assert!(sent(&jar, "http://h19999.test/").is_some());
     assert!(sent(&jar, "http://h0.test/").is_none());
-    assert!(jar.owners.values().all(|cookies| !cookies.is_empty()));
+    assert!(jar.owners.values().all(|site| !site.cookies.is_empty()));
 }
 
 #[test]
 fn cookies_of_the_user() {
     let mut jar = CookieJar::new();
-    jar.insert("a", "x y", ".h.test", "/").unwrap();
-    jar.insert("b", "2", "sub.h.test", "/p").unwrap();
-    jar.insert("c", "3", "127.0.0.1", "/").unwrap();
+    jar.set("a", "x y", ".h.test", "/").unwrap();
+    jar.set("b", "2", "sub.h.test", "/p").unwrap();
+    jar.set("c", "3", "127.0.0.1", "/").unwrap();
     assert_eq!(sent(&jar, "http://sub.h.test/p").unwrap(), "b=2; a=x y");
     assert_eq!(sent(&jar, "http://h.test/p").unwrap(), "a=x y");
     assert_eq!(sent(&jar, "http://127.0.0.1/").unwrap(), "c=3");
@@ -221,7 +222,7 @@ fn cookies_of_the_user() {
         ("a", "s3cret", "h.test/x", "/"),
         ("a", "s3cret", "h.test", "x"),
     ] {
-        let error = jar.insert(name, value, domain, path).unwrap_err();
+        let error = jar.set(name, value, domain, path).unwrap_err();
         assert!(error.kind() == ErrorKind::Config && !error.message().contains("s3cret"));
     }
     assert_eq!(jar.len(), 3);

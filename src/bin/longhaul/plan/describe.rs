@@ -28,13 +28,15 @@ impl Plan {
     pub(crate) fn describe(&self, counted: &Counted) -> String {
         let mut text = String::from("longhaul: the plan\n");
         for (name, value) in [
-            ("input", self.describe_input(counted)),
-            ("workers", self.describe_workers()),
-            ("proxies", self.describe_proxies()),
-            ("retries", describe_retries(&self.policy.retry)),
-            ("one URL", self.describe_worst_case()),
-            ("results", self.describe_results()),
+            ("input", Some(self.describe_input(counted))),
+            ("workers", Some(self.describe_workers())),
+            ("proxies", Some(self.describe_proxies())),
+            ("cookies", self.cookies.describe()),
+            ("retries", Some(describe_retries(&self.policy.retry))),
+            ("one URL", Some(self.describe_worst_case())),
+            ("results", Some(self.describe_results())),
         ] {
+            let Some(value) = value else { continue };
             let _ = writeln!(text, "  {name:8} {value}");
         }
         if self.connection.tls.verify == Verify::Off {

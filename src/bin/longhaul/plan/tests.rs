@@ -43,6 +43,10 @@ impl World for Fake {
         }
     }
 
+    fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path).map(String::into_bytes)
+    }
+
     fn stdin_is_terminal(&self) -> bool {
         self.terminal
     }
@@ -64,6 +68,9 @@ fn fake() -> Fake {
         ("proxies.txt", "# ours\na:1\nb:2\n"),
         ("bad-proxies.txt", "a:1\n\nftp://b:2\n"),
         ("no-proxies.txt", "# none\n"),
+        ("cookies.txt", "h.test\tFALSE\t/\tFALSE\t0\ta\thunter2\n"),
+        ("bad-cookies.txt", "# x\nh.test FALSE / FALSE 0 a hunter2\n"),
+        ("bad-cookies.json", "[{\"name\": \"a\", \"value\": \"hunter2\"}]"),
         ("ca.pem", "-----BEGIN CERTIFICATE-----\n"),
         ("not-a-ca.pem", "hello\n"),
     ]);
@@ -112,6 +119,13 @@ fn every_contradiction_names_its_place_and_remedy() {
         ("http://a/ --cacert ca.pem --insecure", &["--insecure: makes --cacert pointless; leave"]),
         ("http://a/ --cacert gone.pem", &["--cacert: gone.pem cannot be read: "]),
         ("http://a/ --cacert not-a-ca.pem", &["--cacert: not-a-ca.pem holds no PEM certificate"]),
+        ("http://a/ --cookies gone.txt", &["--cookies: gone.txt cannot be read: "]),
+        ("http://a/ -b gone.txt -c other.txt", &["--cookies: gone.txt cannot be read: "]),
+        ("http://a/ -b bad-cookies.txt", &["--cookies bad-cookies.txt: line 2: ", "tabs"]),
+        ("http://a/ -b bad-cookies.json", &["--cookies bad-cookies.json: ", "cookie 1", "domain"]),
+        ("http://a/ --cookie-jar dir", &["--cookie-jar: dir is a folder; name a file in it"]),
+        ("http://a/ -c gone/c.txt", &["--cookie-jar: gone is no folder; make it"]),
+        ("http://a/ -c secret", &["--cookie-jar: secret cannot be used: permission denied"]),
         ("http://a/ -q -v", &["-q: contradicts -v; leave one of them out"]),
     ] {
         let text = refusal(line, &fake());
@@ -120,7 +134,23 @@ fn every_contradiction_names_its_place_and_remedy() {
         for part in parts {
             assert!(text.contains(part), "{line}: {text} lacks {part}");
         }
+        assert!(!text.contains("hunter2"), "{text}");
     }
+}
+
+#[test]
+fn cookies_are_read_before_the_run_and_told_by_number() {
+    let told = |line: &str| plan(line).cookies.describe();
+    assert_eq!(told("http://a/"), None);
+    let wanted = "1 from cookies.txt, for every worker and proxy";
+    assert_eq!(told("http://a/ -b cookies.txt").as_deref(), Some(wanted));
+    assert_eq!(told("http://a/ -c new.txt").as_deref(), Some("kept in new.txt at the end"));
+    // The first of many runs with one file.
+    let wanted = "0 from new.txt, for every worker and proxy; kept in new.txt at the end";
+    assert_eq!(told("http://a/ -b new.txt -c new.txt").as_deref(), Some(wanted));
+    let text = plan("http://a/ -b cookies.txt").describe(&Counted::default());
+    assert!(text.contains("\n  cookies  1 from") && !text.contains("hunter2"), "{text}");
+    assert!(!format!("{:?}", plan("http://a/ -b cookies.txt")).contains("hunter2"));
 }
 
 #[test]
