@@ -18,6 +18,7 @@ use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
 use super::tls::TlsClients;
+use super::trace::{Event, Peer, Trace, TracedHead};
 use super::upload::Upload;
 use super::wait::Wait;
 use super::wire::{Sent, Shared, Wire};
@@ -58,6 +59,8 @@ pub struct EngineConfig {
     pub resolver: Arc<dyn Resolve>,
     /// The switch that cuts the connections of all engines made from this and its clones.
     pub cutter: Arc<Cutter>,
+    /// Who is told of each step. Default: nobody.
+    pub trace: Trace,
     /// What the engines made from this and its clones have learnt of hosts.
     pub(super) hosts: Arc<Hosts>,
 }
@@ -85,6 +88,7 @@ impl Default for EngineConfig {
             clock: Arc::new(SystemClock),
             resolver: SystemResolver::shared(),
             cutter: Arc::default(),
+            trace: Trace::default(),
             hosts: Arc::default(),
         }
     }
@@ -139,12 +143,14 @@ impl Engine {
             clock,
             resolver,
             cutter,
+            trace,
             hosts,
         } = config;
         let shared = Arc::new(Shared {
             idle: IdlePool::new(*pool_connections, *pool_maxsize),
             clock: Arc::clone(clock),
             cutter: Arc::clone(cutter),
+            trace: trace.clone(),
             slot: Slot::default(),
         });
         let connector = Connector {
@@ -152,6 +158,7 @@ impl Engine {
             resolver: Arc::clone(resolver),
             source: *source_address,
             hosts: Arc::clone(hosts),
+            trace: trace.clone(),
         };
         let agent =
             ureq::Agent::with_parts(engine_config(), HandOver(Arc::clone(&shared)), NoResolver);
@@ -175,6 +182,11 @@ impl Engine {
         if self.shared.cutter.is_cut() {
             return Err(map_error::cancelled(Phase::Prepare));
         }
+        if self.shared.trace.listens() {
+            let (method, url) = (outgoing.method, &*shown(outgoing.url));
+            let proxy = route.shown.as_deref();
+            self.shared.trace.tell(|| Event::Attempt { method, url, proxy });
+        }
         let target = Target::of(outgoing.url)?;
         let way = Way::of(&target, route);
         let user_agent = outgoing.headers.get("user-agent");
@@ -196,7 +208,14 @@ impl Engine {
             self.shared.idle.take(&self.key, begun, listen(&outgoing, begun, limits))
         };
         let mut conn = match kept {
-            Some(conn) => conn,
+            Some(conn) => {
+                self.shared.trace.tell(|| Event::Reused {
+                    local: conn.stream.local(),
+                    peer: conn.stream.peer(),
+                    tls: conn.tls.as_deref(),
+                });
+                conn
+            }
             None => {
                 let wait = Wait::connect(&*self.shared.clock, begun, limits);
                 self.connector.connect(
@@ -219,6 +238,8 @@ impl Engine {
             bytes: 0,
             keep: route.keep_alive && !says_close,
         };
+        let peer = if request.forwarded { Peer::Proxy } else { Peer::Target };
+        self.shared.trace.tell(|| Event::Sent(peer, TracedHead::new(&self.head)));
         let (written, bytes) = self.send(&mut conn, outgoing.body, request, limits)?;
         let request = Sent { keep: request.keep && written == Written::All, bytes, ..request };
         let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request);

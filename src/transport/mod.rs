@@ -37,6 +37,7 @@ mod socket;
 mod socks;
 mod stream;
 mod tls;
+mod trace;
 mod upload;
 mod wait;
 mod wire;
@@ -45,6 +46,7 @@ pub use cutter::Cutter;
 pub use engine::{Engine, EngineConfig, Kept};
 pub use resolve::{Resolve, ResolveError, SystemResolver};
 pub use script::{Asked, Play, Script};
+pub use trace::{Event, Peer, Trace, TracedHead};
 
 use crate::error::Error;
 use crate::message::{ConnectionFacts, Headers, Timings};

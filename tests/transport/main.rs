@@ -7,6 +7,7 @@ mod peer;
 mod proxies;
 mod socks;
 mod tls;
+mod trace;
 mod upload;
 
 use longhaul::message::Headers;
