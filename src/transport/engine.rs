@@ -18,7 +18,7 @@ use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
 use super::tls::TlsClients;
-use super::trace::{Event, Peer, Trace, TracedHead};
+use super::trace::{Event, Trace, TracedHead};
 use super::upload::Upload;
 use super::wait::Wait;
 use super::wire::{Sent, Shared, Wire};
@@ -238,8 +238,7 @@ impl Engine {
             bytes: 0,
             keep: route.keep_alive && !says_close,
         };
-        let peer = if request.forwarded { Peer::Proxy } else { Peer::Target };
-        self.shared.trace.tell(|| Event::Sent(peer, TracedHead::new(&self.head)));
+        self.shared.trace.tell(|| Event::Sent(TracedHead::new(&self.head)));
         let (written, bytes) = self.send(&mut conn, outgoing.body, request, limits)?;
         let request = Sent { keep: request.keep && written == Written::All, bytes, ..request };
         let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request);

@@ -12,7 +12,7 @@ use super::connect::{Target, handshake_failed};
 use super::head::{self, Head, MAX_HEAD, MAX_INTERIM, Scan, Scanner};
 use super::request_head::{write_field, write_proxy_fields};
 use super::stream::Stream;
-use super::trace::{Event, Peer, Trace, TracedHead};
+use super::trace::{Event, Trace, TracedHead};
 use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
 use crate::policy::RetryAfter;
@@ -46,7 +46,7 @@ pub(super) fn connect(
     }
     write_proxy_fields(&mut request, route)?;
     request.extend_from_slice(b"\r\n");
-    trace.tell(|| Event::Sent(Peer::Proxy, TracedHead::new(&request)));
+    trace.tell(|| Event::Connect(TracedHead::new(&request)));
     if let Err(error) = stream.write_all(&[&request], wait, false, &mut 0) {
         return Err(handshake_failed(error, stream));
     }
@@ -77,7 +77,7 @@ fn read_reply(
             Scan::Complete(length) if length > MAX_HEAD => return Err(flood()),
             Scan::Complete(length) => {
                 let rest = bytes.split_off(length);
-                trace.tell(|| Event::Received(Peer::Proxy, TracedHead::new(&bytes)));
+                trace.tell(|| Event::ConnectReply(TracedHead::new(&bytes)));
                 let head = head::parse(&bytes, scanner.lines(), true)
                     .map_err(|error| broken_reply(&error))?;
                 // 101 would be a tunnel of another kind; here it is one more interim reply.

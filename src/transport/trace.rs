@@ -80,12 +80,15 @@ pub enum Event<'a> {
         /// How long it took.
         took: Duration,
     },
-    /// A request head is handed to the connection: to a proxy a CONNECT, or a request that it is to
-    /// fetch.
-    Sent(Peer, TracedHead<'a>),
-    /// A response head has come, interim ones (1xx) included; from a proxy the reply to a CONNECT,
-    /// and every answer that it has fetched.
-    Received(Peer, TracedHead<'a>),
+    /// A CONNECT is handed to the proxy.
+    Connect(TracedHead<'a>),
+    /// The head of the proxy's reply to it, interim ones (1xx) included.
+    ConnectReply(TracedHead<'a>),
+    /// The head of the request is handed to the connection: for the target, or for the proxy that is
+    /// to fetch it.
+    Sent(TracedHead<'a>),
+    /// A response head has come, interim ones (1xx) included.
+    Received(TracedHead<'a>),
 }
 
 /// Who is spoken to.
@@ -183,8 +186,8 @@ impl fmt::Display for Event<'_> {
             Self::Secured { peer, host, tls, took } => {
                 writeln!(f, "* TLS with {peer} {host}: {tls} ({})", Ms(took))
             }
-            Self::Sent(_, head) => print_head(f, '>', head),
-            Self::Received(_, head) => print_head(f, '<', head),
+            Self::Connect(head) | Self::Sent(head) => print_head(f, '>', head),
+            Self::ConnectReply(head) | Self::Received(head) => print_head(f, '<', head),
         }
     }
 }
@@ -222,7 +225,9 @@ impl fmt::Display for Ms {
 
 /// Who is told of the steps of attempts; nobody by default.
 #[derive(Clone, Default)]
-pub struct Trace(Option<Arc<dyn Fn(&Event<'_>) + Send + Sync>>);
+pub struct Trace(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&Event<'_>) + Send + Sync;
 
 impl Trace {
     /// This closure, on the thread that makes the attempt, and at once: what it takes, the attempt
@@ -315,7 +320,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(head: &str) -> String {
-        Event::Sent(Peer::Target, TracedHead::new(head.as_bytes())).to_string()
+        Event::Sent(TracedHead::new(head.as_bytes())).to_string()
     }
 
     #[test]
@@ -348,7 +353,7 @@ mod tests {
         // hidden all the same, and a fold cannot smuggle it out.
         let folded = "HTTP/1.1 200 OK\r\nSet-Cookie: a=b;\r\n hunter2\r\nX: y\r\n z\r\n\r\n";
         assert_eq!(
-            Event::Received(Peer::Target, TracedHead::new(folded.as_bytes())).to_string(),
+            Event::Received(TracedHead::new(folded.as_bytes())).to_string(),
             "< HTTP/1.1 200 OK\n< Set-Cookie: a=***;\n<  ***\n< X: y\n<  z\n<\n"
         );
         let latin = TracedHead::new(b"HTTP/1.1 200 OK\nX: \xe9\n\n");

@@ -21,7 +21,7 @@ use super::dechunk::Dechunk;
 use super::engine::Slot;
 use super::head::{self, Framing, Head, MAX_HEAD, MAX_INTERIM, Scan, Scanner};
 use super::idle::{Conn, IdlePool};
-use super::trace::{Event, Peer, Trace, TracedHead};
+use super::trace::{Event, Trace, TracedHead};
 use super::wait::Wait;
 use super::{AttemptLimits, map_error};
 use crate::error::{Error, ErrorKind, Fault, Phase};
@@ -184,8 +184,7 @@ impl Wire {
                 Scan::Complete(length) if length > MAX_HEAD => return Err(head::too_long()),
                 Scan::Complete(length) => {
                     let bytes = self.input.filled().get(..length).unwrap_or_default();
-                    let peer = if self.request.forwarded { Peer::Proxy } else { Peer::Target };
-                    self.shared.trace.tell(|| Event::Received(peer, TracedHead::new(bytes)));
+                    self.shared.trace.tell(|| Event::Received(TracedHead::new(bytes)));
                     let head = head::parse(bytes, self.scanner.lines(), self.request.head)?;
                     self.input.start += length;
                     self.scanner = Scanner::default();

@@ -17,7 +17,11 @@ impl Told {
         Trace::new(move |event| {
             let mut told = told.0.lock().unwrap();
             told.0.push_str(&event.to_string());
-            if let Event::Sent(_, head) | Event::Received(_, head) = event {
+            if let Event::Connect(head)
+            | Event::ConnectReply(head)
+            | Event::Sent(head)
+            | Event::Received(head) = event
+            {
                 told.1.push(head.exposed().to_vec());
             }
         })

@@ -8,6 +8,7 @@ mod args;
 mod check;
 mod demo;
 mod exit;
+mod get;
 mod open_files;
 mod output;
 mod plan;
@@ -52,6 +53,11 @@ fn main() -> ExitCode {
         Command::Check(args) => {
             start_log(false, args.verbose);
             check::command(args)
+        }
+        Command::Get(args) => {
+            // The first -v is for the steps, which say more than the log.
+            start_log(args.quiet, if args.verbose < 2 { 0 } else { args.verbose });
+            get::command(args)
         }
         Command::Plan(args) => plan_command::command(args),
         Command::Demo(args) => {

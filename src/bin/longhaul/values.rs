@@ -5,7 +5,7 @@
 //! budgets, statuses, methods), that one is used, so that the command and a program read `1m30s` or
 //! `429,500-504` alike; what is here belongs to the command alone.
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Method};
 use longhaul::policy::{Latency, Share, parse_duration};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::str::FromStr;
@@ -88,6 +88,13 @@ pub(crate) fn bandwidth(text: &str) -> Result<u64, String> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
     let bits = bits as u64;
     Ok(bits)
+}
+
+/// A method, as it is written: methods are told apart by their case.
+pub(crate) fn method(text: &str) -> Result<Method, String> {
+    let wrong =
+        |_| format!("'{}' is no method; give one word such as GET or POST", text.escape_debug());
+    Method::from_bytes(text.as_bytes()).map_err(wrong)
 }
 
 /// A number of worker threads.
@@ -319,6 +326,7 @@ mod tests {
             workers("0").err(),
             workers("10001").err(),
             passes("0").err(),
+            method("G T").err(),
             size("x").err(),
             rate("x").err(),
             header("x").err(),
