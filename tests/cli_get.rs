@@ -402,6 +402,46 @@ fn head_takes_what_it_wants() {
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
 
+/// The most memory that the process `id` ever had, in KiB.
+#[cfg(target_os = "linux")]
+fn peak(id: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn half_a_gigabyte_takes_no_more_memory_than_its_beginning() {
+    const PIECE: usize = 64 * 1024;
+    const PIECES: usize = 8192;
+    let large = Origin::builder()
+        .handler(|_: &Received| {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PIECE * PIECES);
+            Script::send(head).repeat("x".repeat(PIECE), PIECES, secs(0.0))
+        })
+        .start()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut child =
+        command(folder.path(), &[&large.url("/")]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut piece = vec![0; PIECE];
+    let mut peak_after = |pieces: usize| {
+        for _ in 0..pieces {
+            out.read_exact(&mut piece).unwrap();
+        }
+        peak(child.id())
+    };
+    let beginning = peak_after(64);
+    // The last piece is left in the pipe, so that there is a process to look at.
+    let end = peak_after(PIECES - 64 - 1);
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    println!("peak: {beginning} KiB after 4 MiB, {end} KiB after 512 MiB");
+    assert!(end <= beginning + 1024, "{beginning} KiB, then {end} KiB");
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_told() {

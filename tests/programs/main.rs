@@ -18,6 +18,7 @@ mod support;
 mod check;
 mod credentials;
 mod demo;
+mod get;
 mod input;
 mod job;
 mod kill;
