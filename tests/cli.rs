@@ -72,6 +72,7 @@ fn bad_flags_and_files() {
         (&["get", NOBODY, "-d", "@gone.txt"], &["-d", "gone.txt", "behind the @"]),
         (&["get", NOBODY, "--cacert", "urls.txt"], &["--cacert", "urls.txt", "PEM"]),
         (&["get", NOBODY, "-x", "ftp://u:hunter2@h:3"], &["-x", "ftp"]),
+        (&["get", NOBODY, "--resolve", "a:443:127.0.0.1"], &["--resolve", "a:127.0.0.1"]),
         (&["get", "ftp://127.0.0.1/"], &["URL", "http:// or https://"]),
         (&["get", "127.0.0.1/x"], &["URL", "https://127.0.0.1/x"]),
         (&["get", NOBODY, NOBODY], &[NOBODY]),

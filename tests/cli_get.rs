@@ -351,6 +351,25 @@ fn methods_bodies_and_fields() {
 }
 
 #[test]
+fn a_name_is_where_it_is_said_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let ca = Ca::new().unwrap();
+    ca.write_pem(folder.path().join("ca.pem")).unwrap();
+    let shop = ca.issue(["shop.invalid"]).unwrap();
+    let origin = Origin::builder().certificate(&shop).handler(answer).start().unwrap();
+    let url = format!("https://shop.invalid:{}/page", origin.address().port());
+    let tell = ["--cacert", "ca.pem", "-v", "--total", "0"];
+    let pin = ["--resolve", "Shop.invalid:127.0.0.9,127.0.0.1"];
+    let (code, out, said) =
+        ended(&get_in(folder.path(), &[&[&*url], &tell[..], &pin[..]].concat()));
+    assert_eq!((code, out.as_str()), (Some(0), "a page\n"), "{said}");
+    assert_has(&said, &["* shop.invalid is 127.0.0.9, 127.0.0.1 (", "* TLS with the target shop."]);
+    let (code, _, said) = ended(&get_in(folder.path(), &[&[&*url], &tell[..]].concat()));
+    assert_eq!(code, Some(1));
+    assert_has(&said, &["name_not_found"]);
+}
+
+#[test]
 fn the_record_of_a_run() {
     let origin = origin();
     let folder = tempfile::tempdir().unwrap();

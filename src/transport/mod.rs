@@ -30,6 +30,7 @@ mod hosts;
 mod http_proxy;
 mod idle;
 mod map_error;
+mod pinned;
 mod request_head;
 mod resolve;
 mod script;
@@ -44,6 +45,7 @@ mod wire;
 
 pub use cutter::Cutter;
 pub use engine::{Engine, EngineConfig, Kept};
+pub use pinned::Pinned;
 pub use resolve::{Resolve, ResolveError, SystemResolver};
 pub use script::{Asked, Play, Script};
 pub use trace::{Event, Peer, Trace, TracedHead};

@@ -24,7 +24,7 @@ use longhaul::error::{Error, ErrorKind};
 use longhaul::message::Body;
 use longhaul::session::{Flight, SessionBuilder, Step};
 use longhaul::time::{Clock, SystemClock};
-use longhaul::transport::Event;
+use longhaul::transport::{Event, Pinned, SystemResolver};
 use longhaul::workers::Finished;
 use longhaul::{Request, Response, Session};
 use screen::{End, Screen};
@@ -84,6 +84,7 @@ impl Get {
             data: _,
             json: _,
             headers: _,
+            resolve,
             ceiling,
             cacert,
             insecure,
@@ -137,6 +138,12 @@ impl Get {
                 }
             });
         }
+        if !resolve.is_empty() {
+            let names = resolve.iter().fold(Pinned::new(SystemResolver::shared()), |names, pin| {
+                names.name(&pin.host, pin.addresses.iter().copied())
+            });
+            recipe = recipe.resolver(Arc::new(names));
+        }
         let place = Place::resolve(output.as_deref())?;
         let (json_result, fail, quiet) = (*json_result, *fail, *quiet);
         Ok(Self { request, recipe, place, heads, include, json_result, fail, quiet, steps })
@@ -170,9 +177,9 @@ impl Get {
         interrupt: &Interrupt,
     ) -> Result<Exit, UsageError> {
         if let Err(error) = &result
-            && is_usage(error)
+            && let Some(usage) = usage(error)
         {
-            return Err(UsageError::at("URL", error));
+            return Err(usage);
         }
         if self.json_result {
             return self.record(result, begun);
@@ -328,17 +335,18 @@ fn refused(response: &Response) -> Exit {
     Exit::SOME_FAILED
 }
 
-/// Whether nothing was tried, since what was typed cannot be.
-fn is_usage(error: &Error) -> bool {
-    error.attempts().is_empty()
-        && matches!(
-            error.kind(),
-            ErrorKind::InvalidUrl
-                | ErrorKind::MissingScheme
-                | ErrorKind::InvalidScheme
-                | ErrorKind::InvalidHeader
-                | ErrorKind::Config
-        )
+/// The mistake of the user's for which nothing was tried.
+fn usage(error: &Error) -> Option<UsageError> {
+    let is_first = error.attempts().is_empty();
+    match error.kind() {
+        ErrorKind::InvalidUrl | ErrorKind::MissingScheme | ErrorKind::InvalidScheme if is_first => {
+            Some(UsageError::at("URL", error))
+        }
+        ErrorKind::InvalidHeader | ErrorKind::Config if is_first => {
+            Some(UsageError::from_library(error))
+        }
+        _ => None,
+    }
 }
 
 /// The heads that came, as they came.

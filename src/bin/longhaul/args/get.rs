@@ -2,7 +2,7 @@
 
 use super::proxies::ProxyListArgs;
 use super::shared::{CeilingArgs, PolicyArgs};
-use crate::values::{self, HeaderArg};
+use crate::values::{self, HeaderArg, Pin};
 use clap::{ArgAction, Args};
 use http::Method;
 use std::path::PathBuf;
@@ -38,6 +38,11 @@ pub(crate) struct GetArgs {
     /// Default: the four fields that requests sends.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = "Request")]
     pub(crate) headers: Vec<HeaderArg>,
+
+    /// Where a name is that is looked up on this computer, such as shop.example:10.0.0.1; several
+    /// addresses are separated by commas; may be given several times. Default: as the system says.
+    #[arg(long, value_name = "HOST:ADDRESS", value_parser = values::pin, help_heading = "Request")]
+    pub(crate) resolve: Vec<Pin>,
 
     #[command(flatten)]
     pub(crate) ceiling: CeilingArgs,
