@@ -19,3 +19,5 @@ mod proxies {}
 mod tls {}
 #[doc = include_str!("../docs/cookies.md")]
 mod cookies {}
+#[doc = include_str!("../docs/errors.md")]
+mod errors {}

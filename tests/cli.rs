@@ -65,6 +65,17 @@ fn bad_flags_and_files() {
         (&["run", NOBODY, "-H", "nonsense"], &["--header", "Name: value"]),
         (&["run", NOBODY, "--totl", "3"], &["--totl", "--total"]),
         (&["run", "ftp://127.0.0.1/"], &["argument 1", "ftp"]),
+        (&["get", NOBODY, "-o", "folder"], &["-o", "folder is a folder"]),
+        (&["get", NOBODY, "-o", "gone/x"], &["-o", "gone is no folder"]),
+        (&["get", NOBODY, "-q", "-v"], &["-q", "-v"]),
+        (&["get", NOBODY, "-i", "--json-result"], &["-i", "--json-result"]),
+        (&["get", NOBODY, "-d", "@gone.txt"], &["-d", "gone.txt", "behind the @"]),
+        (&["get", NOBODY, "--cacert", "urls.txt"], &["--cacert", "urls.txt", "PEM"]),
+        (&["get", NOBODY, "-x", "ftp://u:hunter2@h:3"], &["-x", "ftp"]),
+        (&["get", NOBODY, "--resolve", "a:443:127.0.0.1"], &["--resolve", "a:127.0.0.1"]),
+        (&["get", "ftp://127.0.0.1/"], &["URL", "http:// or https://"]),
+        (&["get", "127.0.0.1/x"], &["URL", "https://127.0.0.1/x"]),
+        (&["get", NOBODY, NOBODY], &[NOBODY]),
         (&["fly"], &["fly", "longhaul --help"]),
     ] {
         let line = refusal(folder.path(), arguments);
@@ -105,6 +116,7 @@ fn help_goes_to_standard_output() {
     for arguments in [
         &["--help"][..],
         &["run", "--help"],
+        &["get", "--help"],
         &["plan", "--help"],
         &["check", "--help"],
         &["demo", "--help"],
@@ -138,12 +150,22 @@ fn the_page_and_the_help_know_the_same_flags() {
     of_demo.sort_unstable();
     of_demo.dedup();
     assert_eq!(long_flags_of_help(folder.path(), "demo"), of_demo);
+    let sections_of_run: Vec<&str> = run.split("\n### ").collect();
+    let of_policy = || {
+        let parts = sections_of_run.iter();
+        parts.filter(|part| part.starts_with("Timeouts") || part.starts_with("Retries"))
+    };
+    // Those that it shares with a run stand in the sentence below the table.
+    let shared = "--header --max-body --cacert --insecure --proxy --proxies --always-connect \
+                  --proxy-header --no-env --help";
+    let mut of_get = long_flags_of_page(section("longhaul get"));
+    of_get.extend(of_policy().flat_map(|part| long_flags_of_page(part)));
+    of_get.extend(shared.split_whitespace().map(str::to_owned));
+    of_get.sort_unstable();
+    assert_eq!(long_flags_of_help(folder.path(), "get"), of_get);
     // As the page says, a plan takes those flags of a run that the figures depend on.
-    let of_run: Vec<&str> = run.split("\n### ").collect();
-    let shared =
-        of_run.iter().filter(|part| part.starts_with("Timeouts") || part.starts_with("Retries"));
     let mut of_plan = long_flags_of_page(section("longhaul plan"));
-    of_plan.extend(shared.flat_map(|part| long_flags_of_page(part)));
+    of_plan.extend(of_policy().flat_map(|part| long_flags_of_page(part)));
     of_plan
         .extend(["--help", "--max-body", "--workers", "--rate", "--per-host"].map(str::to_owned));
     of_plan.sort_unstable();

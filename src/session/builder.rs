@@ -18,7 +18,7 @@ use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase}
 use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats};
 use crate::rng::Rng;
 use crate::time::{Clock, SystemClock};
-use crate::transport::{Cutter, Engine, EngineConfig, Resolve, Transport};
+use crate::transport::{Cutter, Engine, EngineConfig, Event, Resolve, Trace, Transport};
 use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
@@ -343,6 +343,24 @@ impl SessionBuilder {
     /// shares.
     pub fn resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
         self.engine.resolver = resolver;
+        self.changed()
+    }
+
+    /// Who is told of each step of every attempt while it is made: names, addresses, TLS, proxies,
+    /// heads. Default: nobody.
+    ///
+    /// For finding out why a server or a proxy does not like a request; an [`Event`] prints itself as
+    /// `curl -v` does, without credentials. Another [`transport`](Self::transport) than sockets
+    /// tells nothing.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), longhaul::Error> {
+    /// let session = longhaul::Session::builder().trace(|event| eprint!("{event}")).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn trace(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.engine.trace = Trace::new(listener);
         self.changed()
     }
 

@@ -12,6 +12,7 @@ use super::resolve::Resolve;
 use super::socks::{self, Destination};
 use super::stream::Stream;
 use super::tls::{self, TlsClients};
+use super::trace::{Event, Peer, Trace};
 use super::wait::{Expired, Wait};
 use super::{http_proxy, map_error};
 use crate::error::{Error, ErrorKind, Fault, Phase};
@@ -121,6 +122,7 @@ pub(super) struct Connector {
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) source: Option<IpAddr>,
     pub(super) hosts: Arc<Hosts>,
+    pub(super) trace: Trace,
 }
 
 impl Connector {
@@ -139,9 +141,10 @@ impl Connector {
     ) -> Result<Conn, Error> {
         let resolver = Arc::clone(&self.resolver);
         let fault = if route.proxy.is_some() { Fault::Proxy } else { Fault::Target };
-        let hosts = Arc::clone(&self.hosts);
+        let (hosts, trace) = (Arc::clone(&self.hosts), self.trace.clone());
         let source = self.source;
-        let dialer = Dialer { resolver: &*resolver, source, cutter, hosts: &hosts, wait, fault };
+        let (hosts, trace) = (&*hosts, &trace);
+        let dialer = Dialer { resolver: &*resolver, source, cutter, hosts, wait, trace, fault };
         let (host, port) = match route.proxy.as_deref() {
             Some(proxy) => (proxy.host(), proxy.port()),
             None => (target.host, target.port),
@@ -162,12 +165,19 @@ impl Connector {
             }
             let begun = wait.now();
             if way == Way::Tunnel {
-                http_proxy::connect(&mut stream, target, route, user_agent, wait)?;
+                http_proxy::connect(&mut stream, target, route, user_agent, wait, trace)?;
             }
             let mut destinations = destinations.iter().peekable();
             while let Some(destination) = destinations.next() {
                 match socks::connect(&mut stream, *destination, target.port, proxy, wait) {
-                    Ok(()) => break,
+                    Ok(()) => {
+                        let took = wait.now().saturating_duration_since(begun);
+                        if trace.listens() {
+                            let destination = &*destination.authority(target.port);
+                            trace.tell(|| Event::Socks { destination, took });
+                        }
+                        break;
+                    }
                     // The proxy cannot reach this address; it closes after such a reply.
                     Err(error)
                         if error.fault() == Fault::Target && destinations.peek().is_some() =>
@@ -206,9 +216,16 @@ impl Connector {
                  believed (said once)"
             );
         }
-        let result = self.tls.handshake(stream, host, identity, fault, wait);
+        let mut result = self.tls.handshake(stream, host, identity, fault, wait);
         let took = wait.now().saturating_duration_since(begun);
         timings.tls = Some(timings.tls.unwrap_or(Duration::ZERO) + took);
+        if dialer.trace.listens()
+            && let Ok(stream) = &mut result
+        {
+            let tls = &*tls::describe(stream).unwrap_or_default();
+            let peer = if fault == Fault::Proxy { Peer::Proxy } else { Peer::Target };
+            dialer.trace.tell(|| Event::Secured { peer, host, tls, took });
+        }
         result
     }
 }

@@ -9,6 +9,7 @@ use super::cutter::Cutter;
 use super::hosts::Hosts;
 use super::resolve::{Resolve, ResolveError};
 use super::socket::{Socket, timespec};
+use super::trace::{Event, Peer, Trace};
 use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::message::Timings;
@@ -39,6 +40,7 @@ pub(super) struct Dialer<'a> {
     pub(super) cutter: &'a Arc<Cutter>,
     pub(super) hosts: &'a Hosts,
     pub(super) wait: &'a Wait<'a>,
+    pub(super) trace: &'a Trace,
     /// Whom to blame: the target, or the proxy that is dialled.
     pub(super) fault: Fault,
 }
@@ -86,6 +88,12 @@ impl Dialer<'_> {
         if has_both && let Ok(peer) = stream.peer_addr() {
             self.hosts.worked(host, peer.is_ipv4(), connected);
         }
+        self.trace.tell(|| Event::Connected {
+            peer: if self.fault == Fault::Proxy { Peer::Proxy } else { Peer::Target },
+            local: stream.local_addr().ok(),
+            address: stream.peer_addr().ok(),
+            took: connected.saturating_duration_since(connecting),
+        });
         let stream = Arc::new(stream);
         let registration = self.cutter.register(&stream);
         Ok(Socket::new(stream, registration))
@@ -118,7 +126,10 @@ impl Dialer<'_> {
                 let reason = format!("{what} {host} has no address");
                 (ErrorKind::NameNotFound, reason, ResolveError::NotFound(String::new()))
             }
-            Ok(addresses) => return Ok(addresses),
+            Ok(addresses) => {
+                self.trace.tell(|| Event::Resolved { host, addresses: &addresses, took });
+                return Ok(addresses);
+            }
             Err(ResolveError::TimedOut) if budget.left.is_some() => {
                 return Err(super::map_error::timeout(&budget.expired(), Phase::Dns, self.fault)
                     .with_source(ResolveError::TimedOut));
@@ -390,6 +401,7 @@ mod tests {
             cutter: &cutter,
             hosts,
             wait: &wait,
+            trace: &Trace::default(),
             fault: Fault::Target,
         };
         dialer.dial("name.test", port, &mut Timings::default())
@@ -489,6 +501,7 @@ mod tests {
             cutter: &cutter,
             hosts: &Hosts::default(),
             wait: &wait,
+            trace: &Trace::default(),
             fault: Fault::Target,
         };
         let Ok(stream) = dialer.race(&[listener.local_addr().unwrap()]) else { panic!("refused") };

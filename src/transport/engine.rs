@@ -18,6 +18,7 @@ use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
 use super::tls::{self, TlsClients};
+use super::trace::{Event, Trace, TracedHead};
 use super::upload::Upload;
 use super::wait::Wait;
 use super::wire::{Sent, Shared, Wire};
@@ -57,6 +58,8 @@ pub struct EngineConfig {
     pub resolver: Arc<dyn Resolve>,
     /// The switch that cuts the connections of all engines made from this and its clones.
     pub cutter: Arc<Cutter>,
+    /// Who is told of each step. Default: nobody.
+    pub trace: Trace,
     /// What the engines made from this and its clones have learnt of hosts.
     pub(super) hosts: Arc<Hosts>,
 }
@@ -83,6 +86,7 @@ impl Default for EngineConfig {
             clock: Arc::new(SystemClock),
             resolver: SystemResolver::shared(),
             cutter: Arc::default(),
+            trace: Trace::default(),
             hosts: Arc::default(),
         }
     }
@@ -145,6 +149,7 @@ impl Engine {
             clock,
             resolver,
             cutter,
+            trace,
             hosts,
         } = config;
         if let Some(source) = source_address {
@@ -154,6 +159,7 @@ impl Engine {
             idle: IdlePool::new(*pool_connections, *pool_maxsize),
             clock: Arc::clone(clock),
             cutter: Arc::clone(cutter),
+            trace: trace.clone(),
             slot: Slot::default(),
         });
         let connector = Connector {
@@ -161,6 +167,7 @@ impl Engine {
             resolver: Arc::clone(resolver),
             source: *source_address,
             hosts: Arc::clone(hosts),
+            trace: trace.clone(),
         };
         let agent =
             ureq::Agent::with_parts(engine_config(), HandOver(Arc::clone(&shared)), NoResolver);
@@ -184,6 +191,11 @@ impl Engine {
         if self.shared.cutter.is_cut() {
             return Err(map_error::cancelled(Phase::Prepare));
         }
+        if self.shared.trace.listens() {
+            let (method, url) = (outgoing.method, &*shown(outgoing.url));
+            let proxy = route.shown.as_deref();
+            self.shared.trace.tell(|| Event::Attempt { method, url, proxy });
+        }
         let target = Target::of(outgoing.url)?;
         let way = Way::of(&target, route);
         let user_agent = outgoing.headers.get("user-agent");
@@ -205,7 +217,14 @@ impl Engine {
             self.shared.idle.take(&self.key, begun, listen(&outgoing, begun, limits))
         };
         let mut conn = match kept {
-            Some(conn) => conn,
+            Some(conn) => {
+                self.shared.trace.tell(|| Event::Reused {
+                    local: conn.stream.local(),
+                    peer: conn.stream.peer(),
+                    tls: conn.tls.as_deref(),
+                });
+                conn
+            }
             None => {
                 let wait = Wait::connect(&*self.shared.clock, begun, limits);
                 self.connector.connect(
@@ -228,6 +247,7 @@ impl Engine {
             bytes: 0,
             keep: route.keep_alive && !says_close,
         };
+        self.shared.trace.tell(|| Event::Sent(TracedHead::new(&self.head)));
         let (written, bytes) = self.send(&mut conn, outgoing.body, request, limits)?;
         let request = Sent { keep: request.keep && written == Written::All, bytes, ..request };
         let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request);

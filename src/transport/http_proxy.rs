@@ -12,6 +12,7 @@ use super::connect::{Target, handshake_failed};
 use super::head::{self, Head, MAX_HEAD, MAX_INTERIM, Scan, Scanner};
 use super::request_head::{write_field, write_proxy_fields};
 use super::stream::Stream;
+use super::trace::{Event, Trace, TracedHead};
 use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
 use crate::policy::RetryAfter;
@@ -32,6 +33,7 @@ pub(super) fn connect(
     route: &Route,
     user_agent: Option<&[u8]>,
     wait: &Wait<'_>,
+    trace: &Trace,
 ) -> Result<(), Error> {
     let mut request = Vec::with_capacity(256);
     let authority = target.authority();
@@ -44,11 +46,12 @@ pub(super) fn connect(
     }
     write_proxy_fields(&mut request, route)?;
     request.extend_from_slice(b"\r\n");
+    trace.tell(|| Event::Connect(TracedHead::new(&request)));
     if let Err(error) = stream.write_all(&[&request], wait, false, &mut 0) {
         return Err(handshake_failed(error, stream));
     }
 
-    let (head, rest) = read_reply(stream, wait)?;
+    let (head, rest) = read_reply(stream, wait, trace)?;
     if (200..300).contains(&head.status) {
         // The target may have spoken already.
         stream.unread(&rest);
@@ -59,7 +62,11 @@ pub(super) fn connect(
 }
 
 /// Reads the final reply; what was read beyond it comes with it.
-fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), Error> {
+fn read_reply(
+    stream: &mut Stream,
+    wait: &Wait<'_>,
+    trace: &Trace,
+) -> Result<(Head, Vec<u8>), Error> {
     let mut bytes = Vec::new();
     let mut scanner = Scanner::default();
     let mut interim = 0;
@@ -76,6 +83,7 @@ fn read_reply(stream: &mut Stream, wait: &Wait<'_>) -> Result<(Head, Vec<u8>), E
             Scan::Complete(length) if length > MAX_HEAD => return Err(flood()),
             Scan::Complete(length) => {
                 let rest = bytes.split_off(length);
+                trace.tell(|| Event::ConnectReply(TracedHead::new(&bytes)));
                 let head = head::parse(&bytes, scanner.lines(), true)
                     .map_err(|error| broken_reply(&error))?;
                 // 101 would be a tunnel of another kind; here it is one more interim reply.

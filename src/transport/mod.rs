@@ -32,6 +32,7 @@ mod hosts;
 mod http_proxy;
 mod idle;
 mod map_error;
+mod pinned;
 mod request_head;
 mod resolve;
 mod script;
@@ -39,14 +40,17 @@ mod socket;
 mod socks;
 mod stream;
 mod tls;
+mod trace;
 mod upload;
 mod wait;
 mod wire;
 
 pub use cutter::Cutter;
 pub use engine::{Engine, EngineConfig, Kept};
+pub use pinned::Pinned;
 pub use resolve::{Resolve, ResolveError, SystemResolver};
 pub use script::{Asked, Play, Script};
+pub use trace::{Event, Peer, Trace, TracedHead};
 
 use crate::error::Error;
 use crate::message::{ConnectionFacts, Headers, Timings};

@@ -15,7 +15,7 @@ use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase, ProxyReply};
 use crate::proxy::{ProxyScheme, ProxyUrl};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Where a SOCKS proxy is asked to connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,16 @@ pub(super) enum Destination<'h> {
     Address(IpAddr),
     /// A name that the proxy looks up.
     Name(&'h str),
+}
+
+impl Destination<'_> {
+    /// `host:port`, with brackets around an IPv6 address.
+    pub(super) fn authority(self, port: u16) -> String {
+        match self {
+            Self::Address(address) => SocketAddr::from((address, port)).to_string(),
+            Self::Name(name) => format!("{name}:{port}"),
+        }
+    }
 }
 
 /// Asks the proxy on this stream for a connection to the destination.

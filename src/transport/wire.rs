@@ -21,6 +21,7 @@ use super::dechunk::Dechunk;
 use super::engine::Slot;
 use super::head::{self, Framing, Head, MAX_HEAD, MAX_INTERIM, Scan, Scanner};
 use super::idle::{Conn, IdlePool};
+use super::trace::{Event, Trace, TracedHead};
 use super::wait::Wait;
 use super::{AttemptLimits, map_error};
 use crate::error::{Error, ErrorKind, Fault, Phase};
@@ -45,6 +46,7 @@ pub(super) struct Shared {
     pub(super) idle: IdlePool,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) cutter: Arc<Cutter>,
+    pub(super) trace: Trace,
     pub(super) slot: Slot,
 }
 
@@ -182,6 +184,7 @@ impl Wire {
                 Scan::Complete(length) if length > MAX_HEAD => return Err(head::too_long()),
                 Scan::Complete(length) => {
                     let bytes = self.input.filled().get(..length).unwrap_or_default();
+                    self.shared.trace.tell(|| Event::Received(TracedHead::new(bytes)));
                     let head = head::parse(bytes, self.scanner.lines(), self.request.head)?;
                     self.input.start += length;
                     self.scanner = Scanner::default();

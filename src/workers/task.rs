@@ -30,6 +30,19 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// What came of a request that no pool sent, for a record of it; `elapsed` is from its first
+    /// attempt to its end.
+    pub fn of(request: &Request, result: Result<Response, Error>, elapsed: Duration) -> Self {
+        Self {
+            index: 0,
+            id: request.id.clone(),
+            url: request.url.clone(),
+            method: request.method.clone(),
+            result,
+            elapsed,
+        }
+    }
+
     /// Every attempt that was made, oldest first, of a response and of an error alike.
     pub fn attempts(&self) -> &[Attempt] {
         match &self.result {

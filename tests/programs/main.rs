@@ -21,6 +21,7 @@ mod cookies;
 mod credentials;
 mod demo;
 mod downloads;
+mod get;
 mod https_proxies;
 mod input;
 mod job;

@@ -9,6 +9,7 @@ mod proxies;
 mod socks;
 mod tls;
 mod tls_failures;
+mod trace;
 mod upload;
 
 use longhaul::message::Headers;

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 mod check;
 mod connection;
 mod cookies;
+mod get;
 mod plan;
 mod proxies;
 mod shared;
@@ -20,6 +21,7 @@ mod shared;
 pub(crate) use check::CheckArgs;
 pub(crate) use connection::ConnectionArgs;
 pub(crate) use cookies::CookieArgs;
+pub(crate) use get::GetArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
 pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, TimeoutArgs};
@@ -44,6 +46,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Fetch a list of URLs and write one record per URL, as JSON Lines.
     Run(Box<RunArgs>),
+    /// Fetch one URL and print its body; with -v every step of it, to find out what is wrong.
+    Get(Box<GetArgs>),
     /// Tell how long one URL and a whole run can take under a policy, without sending anything.
     Plan(Box<PlanArgs>),
     /// Find out what proxies really are: protocol, credentials, exits, latency, added fields.
@@ -274,6 +278,8 @@ mod tests {
             (&["run", "--total"], &["--total: has no value; give it as --total <N>"]),
             (&["run", "--total", "1", "--total", "2"], &["--total: is given twice; leave one"]),
             (&["fly"], &["there is no command 'fly'; see `longhaul --help`"]),
+            (&["get"], &["URL: is missing; see `longhaul get --help`"]),
+            (&["get", "http://a/", "-X", "G T"], &["--request: 'G T' is no method; give"]),
             (&[], &["no command is given; see `longhaul --help`"]),
         ] {
             let line = line(arguments).unwrap_or_default();

@@ -20,7 +20,6 @@ use longhaul::session::SessionBuilder;
 use longhaul::{ProxyUrl, Session, Timeouts, secs};
 use std::fmt::Write as _;
 use std::num::NonZero;
-use std::path::Path;
 
 /// The read timeout where none is given: shorter than that of a run.
 const READ_TIMEOUT: f64 = 10.0;
@@ -33,7 +32,7 @@ pub(crate) fn command(args: &CheckArgs) -> Result<Exit, UsageError> {
     let proxies = proxies(args, &RealWorld)?;
     let recipe = recipe(args, &RealWorld)?;
     if let Some(path) = &args.good {
-        can_be_made(path)?;
+        output::can_be_made("--good", path)?;
     }
     // Kept until the end: it answers as long as it lives.
     let own = match &args.url {
@@ -101,22 +100,6 @@ fn recipe(args: &CheckArgs, world: &dyn World) -> Result<SessionBuilder, UsageEr
     let connection = Connection::resolve(&args.connection, world)?;
     connection.try_out()?;
     Ok(connection.apply(Session::builder().timeout(timeouts)))
-}
-
-/// A wrong folder is told before the check and not after it.
-fn can_be_made(path: &Path) -> Result<(), UsageError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if path.is_dir() {
-        let text = format!("{} is a folder; name a file in it", path.display());
-        return Err(UsageError::new("--good", text));
-    }
-    match folder {
-        Some(folder) if !folder.is_dir() => {
-            let text = format!("{} is no folder; make it, or name another file", folder.display());
-            Err(UsageError::new("--good", text))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn own_endpoint() -> Result<Origin, UsageError> {

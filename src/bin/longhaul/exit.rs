@@ -17,6 +17,8 @@ impl Exit {
     pub(crate) const SOME_FAILED: Self = Self(1);
     /// Usage or configuration.
     pub(crate) const USAGE: Self = Self(2);
+    /// No proxy that could be used, or none that takes the credentials.
+    pub(crate) const STOPPED: Self = Self(3);
     /// By a signal: 128 + SIGINT.
     pub(crate) const INTERRUPTED: Self = Self(130);
 }

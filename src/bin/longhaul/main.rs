@@ -10,6 +10,7 @@ mod connection;
 mod cookies;
 mod demo;
 mod exit;
+mod get;
 mod open_files;
 mod output;
 mod plan;
@@ -54,6 +55,11 @@ fn main() -> ExitCode {
         Command::Check(args) => {
             start_log(false, args.verbose);
             check::command(args)
+        }
+        Command::Get(args) => {
+            // The first -v is for the steps, which say more than the log.
+            start_log(args.quiet, if args.verbose < 2 { 0 } else { args.verbose });
+            get::command(args)
         }
         Command::Plan(args) => plan_command::command(args),
         Command::Demo(args) => {

@@ -1,17 +1,24 @@
 //! First and second Ctrl-C.
 //!
-//! The first SIGINT or SIGTERM asks for an orderly end: nothing new is taken, what flies finishes,
+//! In a run the first SIGINT or SIGTERM asks for an orderly end: nothing new is taken, what flies finishes,
 //! and everything is recorded, so that `--resume` goes on from there. The second one cuts the
 //! sockets. From the third on nobody wants to wait for this program any more, so it leaves at once;
 //! records are written line by line, so even then none is torn.
+//!
+//! Where only one URL is fetched there is nothing to finish first: the first one cuts.
 
 use crate::exit::Exit;
 use crate::progress;
+use longhaul::transport::Cutter;
 use longhaul::workers::Stopper;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 /// What follows from an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +61,52 @@ pub(crate) fn listen(stopper: Stopper) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Whether somebody wants the one URL to end.
+#[derive(Debug)]
+pub(crate) struct Interrupt {
+    raised: Arc<AtomicBool>,
+    bell: Receiver<()>,
+    /// Held, so that a bell without a thread behind it is silent rather than broken.
+    _ringer: Sender<()>,
+}
+
+impl Interrupt {
+    /// Whether it came.
+    pub(crate) fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    /// Waits for it; `false` when it did not come in this time.
+    pub(crate) fn comes_within(&self, time: Duration) -> bool {
+        self.bell.recv_timeout(time).is_ok() || self.is_raised()
+    }
+}
+
+/// Cuts the connections of `cutter` at the first SIGINT or SIGTERM from now on, and leaves at the
+/// second.
+pub(crate) fn cut_on_interrupt(cutter: Arc<Cutter>) -> Interrupt {
+    let raised = Arc::new(AtomicBool::new(false));
+    let (ringer, bell) = channel();
+    let interrupt = Interrupt { raised: Arc::clone(&raised), bell, _ringer: ringer.clone() };
+    let listening = Signals::new([SIGINT, SIGTERM]).and_then(|mut signals| {
+        thread::Builder::new().name("longhaul-signals".into()).spawn(move || {
+            for (_, others) in signals.forever().zip(0_u32..) {
+                if others > 0 {
+                    std::process::exit(i32::from(Exit::INTERRUPTED.0));
+                }
+                raised.store(true, Ordering::Relaxed);
+                cutter.cut();
+                let _ = ringer.send(());
+            }
+        })
+    });
+    if let Err(error) = listening {
+        // The system ends the program then, which leaves no file behind but perhaps a hidden one.
+        log::warn!("no handler for Ctrl-C: {error}");
+    }
+    interrupt
 }
 
 #[cfg(test)]

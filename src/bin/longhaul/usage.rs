@@ -57,6 +57,10 @@ impl UsageError {
                 };
                 Self::new(argument, format!("{what}; {remedy}"))
             }
+            ErrorKind::MissingRequiredArgument => {
+                let name = argument.trim_matches(['<', '>']).to_owned();
+                Self::new(name, format!("is missing; see `{} --help`", command_of(error)))
+            }
             ErrorKind::ArgumentConflict if argument == text(error, ContextKind::PriorArg) => {
                 Self::new(flag_of(&argument), "is given twice; leave one of them out")
             }

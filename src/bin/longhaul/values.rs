@@ -5,7 +5,7 @@
 //! budgets, statuses, methods), that one is used, so that the command and a program read `1m30s` or
 //! `429,500-504` alike; what is here belongs to the command alone.
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Method};
 use longhaul::policy::{Latency, Share, parse_duration};
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -98,6 +98,43 @@ pub(crate) fn bandwidth(text: &str) -> Result<u64, String> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
     let bits = bits as u64;
     Ok(bits)
+}
+
+/// A method, as it is written: methods are told apart by their case.
+pub(crate) fn method(text: &str) -> Result<Method, String> {
+    let wrong =
+        |_| format!("'{}' is no method; give one word such as GET or POST", text.escape_debug());
+    Method::from_bytes(text.as_bytes()).map_err(wrong)
+}
+
+/// Where a name is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pin {
+    /// The name.
+    pub(crate) host: String,
+    /// At least one address.
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+/// A name and its addresses: `shop.example:10.0.0.1,::1`.
+pub(crate) fn pin(text: &str) -> Result<Pin, String> {
+    let remedy = "give it as HOST:ADDRESS, such as shop.example:10.0.0.1";
+    let shown = text.escape_debug();
+    let (host, list) = match text.split_once(':') {
+        Some((host, list)) if !host.is_empty() => (host, list),
+        _ => return Err(format!("'{shown}' is no name with an address; {remedy}")),
+    };
+    let address = |word: &str| word.trim_matches(['[', ']']).parse().ok();
+    if let Some(addresses) = list.split(',').map(address).collect() {
+        return Ok(Pin { host: host.to_owned(), addresses });
+    }
+    // curl wants the port there, for which nobody here has a use.
+    match list.split_once(':') {
+        Some((port, list)) if port.parse::<u16>().is_ok() => {
+            Err(format!("'{shown}' holds a port; give it without: {host}:{}", list.escape_debug()))
+        }
+        _ => Err(format!("'{}' is no address; {remedy}", list.escape_debug())),
+    }
 }
 
 /// A number of worker threads.
@@ -299,6 +336,23 @@ mod tests {
     }
 
     #[test]
+    fn names_and_where_they_are() {
+        let pair = |text: &str| {
+            let pin = pin(text).ok()?;
+            Some((pin.host, pin.addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>()))
+        };
+        let some = |addresses: &[&str]| {
+            Some(("a.test".to_owned(), addresses.iter().map(ToString::to_string).collect()))
+        };
+        assert_eq!(pair("a.test:10.0.0.1"), some(&["10.0.0.1"]));
+        assert_eq!(pair("a.test:10.0.0.1,::1,[::2]"), some(&["10.0.0.1", "::1", "::2"]));
+        assert_eq!(pair("a.test:2001:db8::1"), some(&["2001:db8::1"]));
+        for wrong in ["a.test", ":1.2.3.4", "a.test:", "a.test:b.test", "a.test:443:1.2.3.4"] {
+            assert_eq!(pair(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn headers_and_their_removal() {
         let pair = |text: &str| header(text).ok().map(|header| (header.name, header.value));
         let some = |name: &str, value: &str| Some((name.to_owned(), Some(value.to_owned())));
@@ -340,6 +394,10 @@ mod tests {
             workers("0").err(),
             workers("10001").err(),
             passes("0").err(),
+            method("G T").err(),
+            pin("shop.example").err(),
+            pin("shop.example:443:10.0.0.1").err(),
+            pin("shop.example:10.0.0").err(),
             size("x").err(),
             rate("x").err(),
             header("x").err(),
