@@ -325,6 +325,17 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_a_proxy_are_not_printed() {
+        let mut headers = http::HeaderMap::new();
+        headers.insert("x-given", http::HeaderValue::from_static("secret"));
+        let (reason, body) = ("no secret".to_owned(), bytes::Bytes::from("secret"));
+        let reply = ProxyReply { code: 407, socks: false, reason, headers, body };
+        let shown = format!("{reply:?}");
+        assert!(shown.contains("407") && shown.contains("x-given"), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
     fn an_error_is_one_pointer_and_survives_an_io_interface() {
         assert_eq!(size_of::<Error>(), size_of::<usize>());
         let error = Error::new(ErrorKind::ReadTimeout, Phase::Body, Fault::Target, "silence");

@@ -13,7 +13,8 @@
 //! - [`HttpProxy`] forwards absolute-form requests and opens CONNECT tunnels, or plays a script;
 //! - [`SocksProxy`] does the same for SOCKS 4, 4a and 5.
 //!
-//! All of them count and log what they saw, so that a test can assert the wire and not a guess
+//! Each can act on a connection before it has read anything (`on_accept`), whatever it speaks after
+//! that. All of them count and log what they saw, so that a test can assert the wire and not a guess
 //! about it. They bind to the loopback address, look no name up (names are mapped by hand), use
 //! one small thread per connection, and stop when they are dropped: a blocked accept, read, pause
 //! or tunnel wakes at once. A panic in a handler comes out of [`Origin::join`], or of the drop.

@@ -111,21 +111,21 @@ fn read(path: &Path) -> Vec<Vector> {
 
 fn judge(file: &str, reading: &Reading, vectors: &[Vector]) -> Tally {
     let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let take = || {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        vectors.get(at).map(|vector| (at, vector))
+    };
+    let work = || {
+        while let Some((at, vector)) = take() {
+            // One that brings the code down is a failure like others, told by its id.
+            let verdict = catch_unwind(AssertUnwindSafe(|| (reading.judge)(vector)))
+                .unwrap_or_else(|_| Some(Verdict::Failed(format!("panicked: {}", vector.line))));
+            verdicts.lock().unwrap().insert(at, verdict);
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
-            scope.spawn(|| {
-                while let Some((at, vector)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    vectors.get(at).map(|vector| (at, vector))
-                } {
-                    // One that brings the code down is a failure like others, told by its id.
-                    let verdict = catch_unwind(AssertUnwindSafe(|| (reading.judge)(vector)))
-                        .unwrap_or_else(|_| {
-                            Some(Verdict::Failed(format!("panicked: {}", vector.line)))
-                        });
-                    verdicts.lock().unwrap().insert(at, verdict);
-                }
-            });
+            scope.spawn(work);
         }
     });
     let mut tally = Tally::new(file, reading.what);

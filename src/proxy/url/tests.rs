@@ -127,6 +127,24 @@ fn mistakes_are_named_and_secrets_kept() {
 }
 
 #[test]
+fn what_a_proxy_repeats_is_recognised() {
+    let proxy: ProxyUrl = "http://anna:p%40ss@h:1".parse().unwrap();
+    for (text, found) in [
+        ("Nobody knows anna", true),
+        ("p@ss is wrong", true),
+        ("Basic YW5uYTpwQHNz", true),
+        ("Proxy Authentication Required", false),
+        ("", false),
+    ] {
+        assert_eq!(proxy.gives_away(text), found, "{text}");
+    }
+    // An empty password is in every text, and an absent one in none.
+    for url in ["http://anna:@h:1", "http://h:1"] {
+        assert!(!url.parse::<ProxyUrl>().unwrap().gives_away("Proxy Authentication Required"));
+    }
+}
+
+#[test]
 fn shown_without_credentials() {
     let table = [
         ("http://user:secret@10.0.0.1:80", "http://***@10.0.0.1:80"),

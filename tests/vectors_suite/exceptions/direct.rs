@@ -1,6 +1,7 @@
 //! The servers of the scenarios without a proxy, in the order of the generator.
 
 use std::io::Write as _;
+use std::sync::{LazyLock, Mutex};
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder};
@@ -10,8 +11,7 @@ use longhaul::message::Verify;
 use longhaul::secs;
 
 use super::scene::{
-    After, CERTIFICATES, LONG, OK, PATIENT, Peer, SHORT, Scene, Shared, answers, greets,
-    greets_tls, raw, says,
+    After, CERTIFICATES, LONG, OK, Peer, SHORT, Scene, answers, greets, greets_tls, raw, says,
 };
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -31,8 +31,7 @@ pub(super) fn scene(name: &str) -> Option<Scene> {
 
 fn refused() -> String {
     // Bound and not listening for as long as the process lives.
-    static PORT: std::sync::LazyLock<ClosedPort> =
-        std::sync::LazyLock::new(|| ClosedPort::new().unwrap());
+    static PORT: LazyLock<ClosedPort> = LazyLock::new(|| ClosedPort::new().unwrap());
     format!("http://{}/", PORT.address())
 }
 
@@ -231,7 +230,7 @@ fn redirect(name: &str) -> Option<Scene> {
     Some(match name {
         "redirect_loop" => to(b"/p"),
         "redirect_hop_gets_fresh_retry_budget" => {
-            let seen: Shared<[u32; 2]> = Shared::default();
+            let seen = Mutex::new([0; 2]);
             let origin = Origin::builder().handler(move |request| {
                 let second = request.path == "/q";
                 let mut seen = seen.lock().unwrap();
@@ -367,5 +366,4 @@ fn mistake(name: &str) -> Option<Scene> {
         "header_leading_space" => header(" a"),
         _ => return None,
     })
-    .map(|scene| scene.connect(PATIENT))
 }

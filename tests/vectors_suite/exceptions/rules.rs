@@ -12,8 +12,8 @@ use crate::verdict::text;
 
 /// The innermost exception that was wrapped, without what only caused it.
 fn cause(out: &Value) -> &str {
-    let wrapped = out["wrapped"].as_array().into_iter().flatten().map(text);
-    wrapped.filter(|name| !name.starts_with("cause:")).last().unwrap_or_default()
+    let mut wrapped = out["wrapped"].as_array().into_iter().flatten().map(text);
+    wrapped.rfind(|name| !name.starts_with("cause:")).unwrap_or_default()
 }
 
 /// What may stand here for the exception within an exception; nothing where there was none.
@@ -56,7 +56,7 @@ pub(super) fn of_the_outcome(given: &Value, out: &Value, seen: &Seen) -> Option<
         (End::Error { kind, phase, .. }, "response") => {
             error_for_response(scenario, out, *kind, *phase)
         }
-        (End::Response { .. }, _) => response_for_exception(scenario, out),
+        (End::Response { status, .. }, _) => response_for_exception(scenario, out, *status),
         (End::Error { kind, phase, fault, .. }, _) => other_exception(out, *kind, *phase, *fault),
     }
 }
@@ -93,8 +93,10 @@ fn error_for_response(
     }
 }
 
-fn response_for_exception(scenario: &str, out: &Value) -> Option<&'static str> {
+fn response_for_exception(scenario: &str, out: &Value, status: u16) -> Option<&'static str> {
     match (text(&out["exception"]), cause(out)) {
+        // Listed, and so retried there until it raises.
+        ("RetryError", _) if status == 407 => Some("permanent-failures"),
         (_, "HTTPException") => Some("head-limits"),
         ("InvalidHeader", _) if scenario.starts_with("content_length") => Some("length-junk"),
         ("ContentDecodingError", _) => Some("bodyless-coding"),

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use http::Method;
@@ -231,6 +231,3 @@ pub(super) fn greets_tls(script: Script) -> Scene {
     scene.url = scene.url.replace("http:", "https:");
     scene
 }
-
-/// The shared handle of a count that outlives connections.
-pub(super) type Shared<T> = Arc<std::sync::Mutex<T>>;
