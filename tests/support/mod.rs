@@ -1,4 +1,5 @@
-//! Real servers for tests: nginx, squid, tinyproxy, dante, microsocks and stunnel on loopback.
+//! Real servers for tests: nginx, squid, tinyproxy, dante, microsocks, stunnel and openssl on
+//! loopback.
 //!
 //! A client that was only ever tried on servers of its own family is tried on its own mistakes.
 //! Each program runs in the foreground on a free port, with its configuration, its logs and its
@@ -25,6 +26,7 @@ pub(crate) mod dante;
 pub(crate) mod lookups;
 pub(crate) mod microsocks;
 pub(crate) mod nginx;
+pub(crate) mod openssl;
 pub(crate) mod process;
 pub(crate) mod raw;
 pub(crate) mod relay;
