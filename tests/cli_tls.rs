@@ -3,6 +3,7 @@
 #![cfg(feature = "cli")]
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     reason = "helpers of tests fail by panicking, as tests do"
 )]
