@@ -27,6 +27,7 @@ mod input;
 mod job;
 mod kill;
 mod names;
+mod openssl;
 mod proxies;
 mod signals;
 mod throttle;

@@ -1,4 +1,4 @@
-//! Real servers for tests: nginx, squid, tinyproxy, dante, microsocks, stunnel and httpbin on
+//! Real servers for tests: nginx, lighttpd, squid, tinyproxy, dante, microsocks, stunnel and httpbin on
 //! loopback.
 //!
 //! A client that was only ever tried on servers of its own family is tried on its own mistakes.
@@ -27,6 +27,7 @@ pub(crate) mod httpbin;
 pub(crate) mod lookups;
 pub(crate) mod microsocks;
 pub(crate) mod nginx;
+pub(crate) mod openssl;
 pub(crate) mod process;
 pub(crate) mod raw;
 pub(crate) mod relay;

@@ -7,11 +7,11 @@
 use super::provider;
 use crate::error::Error;
 use crate::message::Cert;
-use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, InconsistentKeys, SignatureScheme};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,29 +97,41 @@ fn load(cert: &Cert) -> Result<CertifiedKey, Error> {
     }
     let key_bytes = if apart { read("private key", key_file)? } else { bytes };
     let key = private_key(&key_bytes, key_file, apart)?;
-    CertifiedKey::from_der(chain, key, &provider()).map_err(|error| {
-        let (file, key_file) = (file.display(), key_file.display());
-        Error::config(match error {
-            rustls::Error::InconsistentKeys(_) if apart => format!(
-                "the private key in {key_file} does not fit the certificate in {file}; name the \
-                 key that the certificate was made for, and see that the client's own certificate \
-                 comes first"
-            ),
-            rustls::Error::InconsistentKeys(_) => format!(
-                "the private key and the first certificate in {file} do not fit each other; put \
-                 the client's own certificate first, with its key"
-            ),
-            rustls::Error::InvalidCertificate(_) => {
-                format!(
+    let key = provider().key_provider.load_private_key(key).map_err(|error| {
+        let shown = key_file.display();
+        Error::config(format!(
+            "the private key in {shown} is of a kind that cannot be used; RSA from 2048 bits on, \
+             P-256, P-384 and Ed25519 can"
+        ))
+        .with_source(error)
+    })?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        // Keys that cannot be compared, and certificates that no server of today would show but
+        // that a server may accept (version 1): it is the server that judges them.
+        Ok(())
+        | Err(
+            rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)
+            | rustls::Error::InvalidCertificate(CertificateError::Other(_)),
+        ) => Ok(certified),
+        Err(error) => {
+            let (file, key_file) = (file.display(), key_file.display());
+            Err(Error::config(match error {
+                rustls::Error::InconsistentKeys(_) if apart => format!(
+                    "the private key in {key_file} does not fit the certificate in {file}; name \
+                     the key that the certificate was made for, and see that the client's own \
+                     certificate comes first"
+                ),
+                rustls::Error::InconsistentKeys(_) => format!(
+                    "the private key and the first certificate in {file} do not fit each other; \
+                     put the client's own certificate first, with its key"
+                ),
+                error => format!(
                     "the client certificate in {file} cannot be used: {error}; name an intact one"
-                )
-            }
-            error => format!(
-                "the private key in {key_file} cannot be used: {error}; RSA from 2048 bits on, \
-                 P-256, P-384 and Ed25519 can"
-            ),
-        })
-    })
+                ),
+            }))
+        }
+    }
 }
 
 fn private_key(bytes: &[u8], file: &Path, apart: bool) -> Result<PrivateKeyDer<'static>, Error> {

@@ -218,6 +218,15 @@ fn certificate(who: &str, reason: &CertificateError) -> String {
             "the certificate of {who} is self-signed: nobody vouches for it; if it is the one you \
              expect, name it as CA file (`verify`, --cacert)"
         ),
+        E::Other(other)
+            if matches!(other.0.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion)) =>
+        {
+            format!(
+                "the certificate of {who} is not of version 3 of X.509, as certificates of today \
+                 are; its owner has to make a new one"
+            )
+        }
+        E::Other(other) => format!("the certificate of {who} was not accepted: {}", other.0),
         other => format!("the certificate of {who} was not accepted: {other}"),
     }
 }
