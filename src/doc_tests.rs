@@ -14,3 +14,6 @@ mod timeouts {}
 
 #[doc = include_str!("../docs/proxies.md")]
 mod proxies {}
+
+#[doc = include_str!("../docs/downloads.md")]
+mod downloads {}
