@@ -21,8 +21,10 @@ fn behaving(name: &str) -> Origin {
     origin(hostile::origin_script(name, "").unwrap())
 }
 
+type Way = fn(Response) -> Result<Vec<u8>, Error>;
+
 /// Every way of getting at a body.
-const WAYS: &[(&str, fn(Response) -> Result<Vec<u8>, Error>)] = &[
+const WAYS: &[(&str, Way)] = &[
     ("bytes", |response| Ok(response.bytes()?.to_vec())),
     ("into_reader", |response| {
         let mut bytes = Vec::new();

@@ -50,7 +50,7 @@ impl Relay {
 }
 
 fn pass_on(from: TcpStream, mut to: TcpStream, most: u64) {
-    let _ = io::copy(&mut (&from).take(most), &mut to);
+    let _ = io::copy(&mut from.take(most), &mut to);
     // Whoever has nothing to say any more may still be listening.
     let _ = to.shutdown(if most == u64::MAX { Shutdown::Write } else { Shutdown::Both });
 }
