@@ -21,3 +21,5 @@ mod tls {}
 mod cookies {}
 #[doc = include_str!("../docs/errors.md")]
 mod errors {}
+#[doc = include_str!("../docs/downloads.md")]
+mod downloads {}

@@ -63,7 +63,7 @@ pub enum ErrorKind {
     TooManyRedirects,
     /// The retry budget is used up by statuses, and `raise_on_status` is on.
     RetriesExhausted,
-    /// `raise_for_status` met a 4xx or 5xx.
+    /// `raise_for_status` met a 4xx or 5xx, or a download a status that is no file.
     HttpStatus,
     /// The URL cannot be used.
     InvalidUrl,

@@ -5,7 +5,7 @@
 //!   sees an empty line where it ends within CR LF, and with `decode_unicode` it cuts at eight further
 //!   characters (form feed, U+2028 …).
 //! - DIFFERENCE(delimiter-at-the-end): a delimiter ends a piece, and behind the last one there is
-//!   none; what requests yields there depends on how the chunks fell.
+//!   none; requests gives an empty piece wherever a chunk of the body ends with the delimiter.
 
 use super::encoding::{is_cut_at_line_ends, with_label};
 use super::response::ResponseBody;

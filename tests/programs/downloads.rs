@@ -90,6 +90,10 @@ fn nginx_gives_the_whole_file_where_it_has_changed_or_is_there_already() {
     let part = folder.path().join("file.bin.part");
     assert!(part.metadata().unwrap().len() < LARGE as u64);
     fs::write(&part, &other).unwrap();
+    let beside = folder.path().join("file.bin.part.json");
+    let mut note: serde_json::Value = serde_json::from_slice(&fs::read(&beside).unwrap()).unwrap();
+    note["have"] = LARGE.into();
+    fs::write(&beside, note.to_string()).unwrap();
     nginx.program().clear_log("access.log");
     let done = fetch().unwrap();
     assert_eq!((done.resumed_from, done.bytes), (LARGE as u64, LARGE as u64));

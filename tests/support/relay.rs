@@ -32,8 +32,8 @@ impl Relay {
                 let (client, server) = (client.unwrap(), TcpStream::connect(target).unwrap());
                 let (back_to, back_from) =
                     (client.try_clone().unwrap(), server.try_clone().unwrap());
-                thread::spawn(move || pass_on(&client, server, u64::MAX));
-                thread::spawn(move || pass_on(&back_from, back_to, most));
+                thread::spawn(move || pass_on(client, server, u64::MAX));
+                thread::spawn(move || pass_on(back_from, back_to, most));
             }
         });
         Self { address, accepted }
@@ -49,7 +49,7 @@ impl Relay {
     }
 }
 
-fn pass_on(from: &TcpStream, mut to: TcpStream, most: u64) {
+fn pass_on(from: TcpStream, mut to: TcpStream, most: u64) {
     let _ = io::copy(&mut from.take(most), &mut to);
     // Whoever has nothing to say any more may still be listening.
     let _ = to.shutdown(if most == u64::MAX { Shutdown::Write } else { Shutdown::Both });

@@ -169,7 +169,10 @@ impl Read for Decoded {
                 Ok(count)
             }
             (Err(error), _) => {
-                let error = Error::from_io(error, Phase::Body, Fault::Target);
+                let mut error = Error::from_io(error, Phase::Body, Fault::Target);
+                if error.received_bytes().is_none() {
+                    error = error.with_received_bytes(self.wire_bytes());
+                }
                 self.failure = Some((error.kind(), error.message().to_owned()));
                 Err(error.into_io())
             }

@@ -109,7 +109,7 @@ impl Order<'_> {
         let progress = self.progress.as_deref_mut();
         let mut sink = Sink { part, plan, resumed_from, progress, failure: None };
         let copied = response.copy_to(&mut sink);
-        let Sink { plan, failure, .. } = sink;
+        let Sink { part, plan, failure, .. } = sink;
         if let Some(failure) = failure {
             return Err(failure.with_url(response.url().as_str()));
         }
@@ -117,6 +117,7 @@ impl Order<'_> {
             // None of it can be trusted.
             let end = plan.end();
             plan.forget();
+            part.begin(plan)?;
             return Ok(end.err());
         }
         Ok(match copied {

@@ -1,8 +1,11 @@
 //! The file that grows beside its name, and the note of what it is a part of.
 //!
-//! `PATH.part` holds the bytes, `PATH.part.json` says of which state of which URL they are. The URL
-//! is kept as a digest, since URLs carry tokens. A note that is missing, torn or about another URL
-//! makes the part worthless, and the download begins anew; it is never an error.
+//! `PATH.part` holds the bytes, `PATH.part.json` says of which state of which URL they are, and how
+//! many of them are on disk: after a power cut a file may have its length and not its content. So
+//! the bytes are forced to disk every [`CHECKPOINT`] and when the download ends early, and only what
+//! the note counts is gone on from. The URL is kept as a digest, since URLs carry tokens. A note that
+//! is missing, torn or about another URL makes the part worthless, and the download begins anew; it
+//! is never an error.
 
 use super::plan::Plan;
 use crate::error::Error;
@@ -15,6 +18,9 @@ use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use url::Url;
 
+/// How many bytes the end of the program or of the power may cost.
+const CHECKPOINT: u64 = 16 << 20;
+
 /// What stands beside a part.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
@@ -22,6 +28,8 @@ struct Note {
     url: String,
     validator: String,
     length: Option<u64>,
+    /// How many bytes are on disk.
+    have: u64,
 }
 
 /// The part of one download, locked as long as this lives.
@@ -32,6 +40,9 @@ pub(super) struct Part {
     path: PathBuf,
     note: PathBuf,
     url: String,
+    /// How many bytes were written, and what stands beside them once it was begun.
+    have: u64,
+    noted: Option<Note>,
     /// Whether the part has its name.
     done: bool,
 }
@@ -50,14 +61,19 @@ impl Part {
         let (path, note) = (beside(".part"), beside(".part.json"));
         let file = open_locked(&path)?;
         let url = digest(url);
-        let part = Self { file, target: target.to_owned(), path, note, url, done: false };
+        let target = target.to_owned();
+        let mut part = Self { file, target, path, note, url, have: 0, noted: None, done: false };
         let mut plan = Plan::default();
         if resume {
-            let have = part.file.metadata().map_err(|error| part.failed(error))?.len();
+            let there = part.file.metadata().map_err(|error| part.failed(error))?.len();
             if let Some(note) = part.read_note().filter(|note| {
-                note.url == part.url && have > 0 && note.length.is_none_or(|length| have <= length)
+                let fits = (1..=note.length.unwrap_or(u64::MAX)).contains(&note.have);
+                note.url == part.url && fits && note.have <= there
             }) {
-                plan = Plan { have, length: note.length, validator: Some(note.validator) };
+                part.have = note.have;
+                plan.have = note.have;
+                plan.length = note.length;
+                plan.validator = Some(note.validator);
             }
         }
         Ok((part, plan))
@@ -69,20 +85,41 @@ impl Part {
 
     /// Cuts the part to what the plan has, and notes what it is a part of.
     pub(super) fn begin(&mut self, plan: &Plan) -> Result<(), Error> {
+        // What is on disk of it: of a part that was opened all that its note counted, of one that
+        // this download has written what it has forced there.
+        let on_disk = self.noted.take().map_or(self.have, |note| note.have).min(plan.have);
         // The old note first: never may it stand beside the bytes of another file.
         self.remove_note()?;
         self.file
             .set_len(plan.have)
             .and_then(|()| self.file.seek(SeekFrom::Start(plan.have)))
             .map_err(|error| self.failed(error))?;
+        self.have = plan.have;
         let Some(validator) = plan.validator.clone() else { return Ok(()) };
-        let note = Note { url: self.url.clone(), validator, length: plan.length };
-        let text = serde_json::to_vec(&note).unwrap_or_default();
-        fs::write(&self.note, text).map_err(|error| unwritten(&self.note, error))
+        let url = self.url.clone();
+        self.put_note(Note { url, validator, length: plan.length, have: on_disk })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.file.write_all(bytes).map_err(|error| self.failed(error))
+        self.file.write_all(bytes).map_err(|error| self.failed(error))?;
+        self.have = self.have.saturating_add(bytes.len() as u64);
+        match &self.noted {
+            Some(note) if self.have - note.have.min(self.have) >= CHECKPOINT => self.checkpoint(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Forces to disk what was written, and counts it.
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        let Some(note) = self.noted.take() else { return Ok(()) };
+        self.file.sync_data().map_err(|error| self.failed(error))?;
+        self.put_note(Note { have: self.have, ..note })
+    }
+
+    fn put_note(&mut self, note: Note) -> Result<(), Error> {
+        let text = serde_json::to_vec(&note).unwrap_or_default();
+        self.noted = Some(note);
+        fs::write(&self.note, text).map_err(|error| unwritten(&self.note, error))
     }
 
     /// Gives the complete file its name, once it is on disk.
@@ -109,12 +146,19 @@ impl Part {
     }
 }
 
-/// An attempt that brought nothing leaves nothing.
+/// An attempt that brought nothing leaves nothing, and one that brought something counts it.
 impl Drop for Part {
     fn drop(&mut self) {
-        if !self.done && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+        if self.done {
+            return;
+        }
+        // Whoever comes later begins anew where this fails; there is nobody to tell it to.
+        if self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
             // Whoever holds the lock may remove it, and whoever waited for it opens another.
+            let _ = self.remove_note();
             let _ = fs::remove_file(&self.path);
+        } else {
+            let _ = self.checkpoint();
         }
     }
 }
@@ -220,24 +264,63 @@ mod tests {
 
     #[test]
     fn a_note_that_cannot_be_is_no_note() {
-        for (note, part) in [
-            (None, &b"12345"[..]),
-            (Some("{\"url\":"), b"12345"),
-            (Some("[]"), b"12345"),
-            // More than the file has, and nothing.
-            (None, b"1234567890"),
-            (None, b""),
+        let address = url("http://h/f?token=s3cret");
+        let note = |have: u64| {
+            let (url, validator) = (digest(&address), "\"a\"".to_owned());
+            serde_json::to_string(&Note { url, validator, length: Some(9), have }).unwrap()
+        };
+        for (note, have) in [
+            (Some(note(5)), 5),
+            (Some(note(4)), 4),
+            (Some(note(0)), 0),
+            // More than there are, and more than the file has.
+            (Some(note(6)), 0),
+            (Some(note(10)), 0),
+            (Some("{\"url\":".to_owned()), 0),
+            (Some("[]".to_owned()), 0),
+            (None, 0),
         ] {
-            let (folder, target) = interrupted();
-            let file = |suffix: &str| folder.path().join(format!("file.bin{suffix}"));
-            fs::write(file(".part"), part).unwrap();
-            match note {
-                Some(note) => fs::write(file(".part.json"), note).unwrap(),
-                None if part == b"12345" => fs::remove_file(file(".part.json")).unwrap(),
-                None => {}
+            let (_folder, target) = interrupted();
+            let file = target.with_file_name("file.bin.part.json");
+            match &note {
+                Some(note) => fs::write(file, note).unwrap(),
+                None => fs::remove_file(file).unwrap(),
             }
-            assert_eq!(left(&target, "http://h/f?token=s3cret", true), Plan::default(), "{note:?}");
+            assert_eq!(left(&target, address.as_str(), true).have, have, "{note:?}");
         }
+    }
+
+    #[test]
+    fn what_is_not_known_to_be_on_disk_is_fetched_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("file.bin");
+        let address = url("http://h/f");
+        let long = Plan { have: 0, length: None, validator: Some("\"a\"".into()) };
+        let (mut part, _) = Part::open(&target, &address, true).unwrap();
+        part.begin(&long).unwrap();
+        let piece = vec![7; 1 << 20];
+        let counted = |part: &Part| part.read_note().unwrap().have;
+        for megabytes in 1..=20 {
+            part.write(&piece).unwrap();
+            assert_eq!(counted(&part), if megabytes < 16 { 0 } else { CHECKPOINT });
+        }
+        // Going on within the same download counts nothing that is not there.
+        part.begin(&Plan { have: 20 << 20, ..long.clone() }).unwrap();
+        assert_eq!(counted(&part), CHECKPOINT);
+        // The end of the program, which drops nothing.
+        std::mem::forget(part);
+        let note = fs::read(target.with_file_name("file.bin.part.json")).unwrap();
+        let copy = folder.path().join("copy.bin");
+        fs::copy(target.with_file_name("file.bin.part"), copy.with_file_name("copy.bin.part"))
+            .unwrap();
+        fs::write(copy.with_file_name("copy.bin.part.json"), note).unwrap();
+        let (mut part, plan) = Part::open(&copy, &address, true).unwrap();
+        assert_eq!(plan, Plan { have: CHECKPOINT, ..long });
+        part.begin(&plan).unwrap();
+        assert_eq!(part.file.metadata().unwrap().len(), CHECKPOINT);
+        part.write(b"end").unwrap();
+        drop(part);
+        assert_eq!(Part::open(&copy, &address, true).unwrap().1.have, CHECKPOINT + 3);
     }
 
     #[test]
