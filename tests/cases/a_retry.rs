@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A recipe of this road whose waits cost nothing.
-fn patient(world: &World, road: Road, retry: Retry) -> SessionBuilder {
+pub(crate) fn patient(world: &World, road: Road, retry: Retry) -> SessionBuilder {
     world.recipe(road).clock(Arc::new(SimClock::default())).retry(retry)
 }
 
-fn waits(attempts: &[Attempt]) -> Vec<Option<Duration>> {
+pub(crate) fn waits(attempts: &[Attempt]) -> Vec<Option<Duration>> {
     attempts.iter().map(|attempt| attempt.wait.map(|(wait, _)| wait)).collect()
 }
 
@@ -28,7 +28,7 @@ fn statuses(attempts: &[Attempt]) -> Vec<Option<u16>> {
 }
 
 /// An origin that plays one script after the other, and has a page for whoever comes after.
-fn in_turn(scripts: Vec<Script>) -> World {
+pub(crate) fn in_turn(scripts: Vec<Script>) -> World {
     let asked = AtomicUsize::new(0);
     World::new(Origin::builder().handler(move |_: &Received| {
         let script = scripts.get(asked.fetch_add(1, Ordering::SeqCst)).cloned();
