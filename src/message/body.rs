@@ -113,6 +113,14 @@ impl Body {
         }
     }
 
+    /// Whether the next attempt can send it: not where it can be read once and was.
+    pub(crate) fn can_be_sent(&self) -> bool {
+        match self {
+            Self::OneShot(home, _) => home.lock().unwrap_or_else(PoisonError::into_inner).is_some(),
+            body => body.is_replayable(),
+        }
+    }
+
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
@@ -293,11 +301,13 @@ mod tests {
         let body = Body::reader(&b"once"[..], Some(4));
         for _ in 0..3 {
             drop(body.open().unwrap());
+            assert!(body.can_be_sent());
         }
         let both = (body.open(), body.clone().open());
         assert!(both.0.is_ok() && both.1.is_err(), "it is lent to one at a time");
         drop(both);
         assert_eq!(read(&body).unwrap(), (b"once".to_vec(), Some(4)));
+        assert!(!body.can_be_sent() && Body::from("x").can_be_sent());
         assert_eq!(body.open().unwrap_err().kind(), ErrorKind::BodyNotReplayable);
     }
 

@@ -8,18 +8,18 @@ use longhaul::message::Body;
 use longhaul::policy::Methods;
 use longhaul::time::SimClock;
 use longhaul::transport::ResolveError;
-use longhaul::{ProxyUrl, Retry, SessionBuilder, secs};
+use longhaul::{ProxyPool, ProxyUrl, Retry, SessionBuilder, secs};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A recipe of this road whose waits cost nothing.
-fn patient(world: &World, road: Road, retry: Retry) -> SessionBuilder {
+pub(crate) fn patient(world: &World, road: Road, retry: Retry) -> SessionBuilder {
     world.recipe(road).clock(Arc::new(SimClock::default())).retry(retry)
 }
 
-fn waits(attempts: &[Attempt]) -> Vec<Option<Duration>> {
+pub(crate) fn waits(attempts: &[Attempt]) -> Vec<Option<Duration>> {
     attempts.iter().map(|attempt| attempt.wait.map(|(wait, _)| wait)).collect()
 }
 
@@ -28,7 +28,7 @@ fn statuses(attempts: &[Attempt]) -> Vec<Option<u16>> {
 }
 
 /// An origin that plays one script after the other, and has a page for whoever comes after.
-fn in_turn(scripts: Vec<Script>) -> World {
+pub(crate) fn in_turn(scripts: Vec<Script>) -> World {
     let asked = AtomicUsize::new(0);
     World::new(Origin::builder().handler(move |_: &Received| {
         let script = scripts.get(asked.fetch_add(1, Ordering::SeqCst)).cloned();
@@ -161,7 +161,7 @@ fn c14_a_body_that_nobody_read_is_sent_by_the_attempt_that_comes_through() {
     let closed = ClosedPort::new().unwrap();
     let list = format!("http://{}\n{}", closed.address(), world.proxy.url());
     for length in [Some(4), None] {
-        let pool = longhaul::ProxyPool::parse(&list).unwrap();
+        let pool = ProxyPool::parse(&list).unwrap();
         let session =
             patient(&world, Road::Tunnel, Retry::long_run()).proxies(pool).build().unwrap();
         let once = Body::reader(&b"once"[..], length);
@@ -170,6 +170,30 @@ fn c14_a_body_that_nobody_read_is_sent_by_the_attempt_that_comes_through() {
         let asked = world.plain.log().pop().unwrap();
         assert_eq!(asked.body.as_ref(), b"once");
     }
+}
+
+#[test]
+fn c14_a_refused_credential_does_not_hide_behind_a_body_that_is_gone() {
+    // The request was forwarded with its body before the proxy said no; another would take it.
+    let origin = Origin::builder().handler(|_| Reply::ok("there")).start().unwrap();
+    let proxy = || HttpProxy::builder().elsewhere(origin.address());
+    let closed = proxy().credentials("a", "other").start().unwrap();
+    let open = proxy().credentials("b", "right").start().unwrap();
+    let list = format!("http://a:wrong@{}\nhttp://b:right@{}", closed.address(), open.address());
+    let post = |body: Body| {
+        let pool = ProxyPool::parse(&list).unwrap();
+        let recipe = recipe().proxies(pool).retry(Retry::long_run());
+        recipe.build().unwrap().post("http://origin.test/").body(body).send()
+    };
+    let response = post(Body::from("order")).unwrap();
+    assert_eq!((response.status(), response.attempts().len()), (200, 2));
+    for length in [Some(4), None] {
+        let error = post(Body::reader(&b"once"[..], length)).unwrap_err();
+        assert_is(&error, ErrorKind::ProxyAuth, Phase::Headers, Fault::Proxy);
+        let note = Some("the body cannot be sent again");
+        assert_eq!((error.attempts().len(), error.attempts()[0].note), (1, note));
+    }
+    assert_eq!(origin.counts().requests, 1);
 }
 
 /// The same bytes as each kind of body that can be sent again.

@@ -5,7 +5,9 @@
 //! the other positions, the other places to break off.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod a_backoff;
 mod a_retry;
+mod a_retry_after;
 mod answers;
 mod b_clocks;
 mod b_names;
@@ -25,7 +27,10 @@ mod g_choosing;
 mod h_http_proxies;
 mod i_socks;
 mod identities;
+
+mod ids;
 mod j_requests;
+
 mod roads;
 mod said;
 mod storm;

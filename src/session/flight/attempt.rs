@@ -106,6 +106,10 @@ impl Running {
                     session.recipe().restraint.note_error(host, &error, now);
                     lease.report(verdict_on_proxy(&error), &mut core.rng);
                     if error.kind() == ErrorKind::ProxyAuth && session.other_credentials(&route) {
+                        if !self.current.body.can_be_sent() {
+                            self.note("the body cannot be sent again");
+                            return self.end(error);
+                        }
                         // The credential is retired for all; this URL goes on through another, and
                         // as each can be retired once only, that is bounded.
                         self.note("the credentials of this proxy were refused; on through another");
