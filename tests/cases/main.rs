@@ -12,6 +12,7 @@ mod g_choosing;
 mod h_http_proxies;
 mod i_socks;
 mod identities;
+mod j_credentials;
 mod j_requests;
 mod roads;
 mod said;
