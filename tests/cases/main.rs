@@ -27,10 +27,9 @@ mod g_choosing;
 mod h_http_proxies;
 mod i_socks;
 mod identities;
-
 mod ids;
+mod j_credentials;
 mod j_requests;
-
 mod roads;
 mod said;
 mod storm;

@@ -1,6 +1,6 @@
 //! The jar as people know it from requests: set, get, remove, go through, merge.
 
-use super::cookie::{Named, owner_of};
+use super::domain::{Named, owner_of};
 use super::{Cookie, CookieJar};
 use crate::error::Error;
 use std::fmt::Write as _;

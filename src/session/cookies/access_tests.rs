@@ -99,6 +99,8 @@ fn a_cookie_of_ones_own_keeps_to_the_rules_of_servers() {
         ("u@h.test", "is no host"),
         ("h.test:80", "is no host"),
         ("127.1", "is no host"),
+        ("b\u{fc}cher.test/x", "is no host"),
+        ("%68.test", "is no host"),
         ("a b", "is no host"),
         (".co.uk", "unrelated sites"),
         (".test", "unrelated sites"),

@@ -1,13 +1,13 @@
 //! One cookie, and the `Set-Cookie` line that it came from.
 
 use super::date;
+use super::domain::{self, Named, is_address};
 use crate::error::Error;
 use cookie_store::{CookieDomain, CookiePath};
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
-use url::{Host, Url};
+use url::Url;
 
 /// RFC 6265bis 5.5: no cookie lives longer than this.
 const LONGEST_LIFE: Duration = Duration::from_secs(400 * 86_400);
@@ -266,7 +266,7 @@ impl Cookie {
             cookie.path = path;
         }
         if let Some(domain) = domain.filter(|domain| !domain.is_empty()) {
-            cookie.domain = allowed_domain(domain, url)?;
+            cookie.domain = domain::allowed(domain, url)?;
         }
         if cookie.secure && url.scheme() != "https" {
             return None;
@@ -348,90 +348,4 @@ fn parse_max_age(value: &[u8], now: SystemTime) -> Option<SystemTime> {
     });
     // Zero is over at once.
     now.checked_add(Duration::from_secs(seconds).min(LONGEST_LIFE))
-}
-
-/// The domain of a `Domain` attribute, where the host may set cookies for it.
-pub(super) fn allowed_domain(domain: &[u8], url: &Url) -> Option<CookieDomain> {
-    let domain = std::str::from_utf8(domain).ok().filter(|domain| domain.is_ascii())?;
-    let domain = CookieDomain::try_from(domain).ok()?;
-    let CookieDomain::Suffix(suffix) = &domain else {
-        return CookieDomain::host_only(url).ok();
-    };
-    if is_public_suffix(suffix, url) {
-        // A public suffix may set a cookie for itself.
-        let own = CookieDomain::host_only(url).ok()?;
-        return own.host_is_identical(url).then_some(own).filter(|_| domain.host_is_identical(url));
-    }
-    domain.matches(url).then_some(domain)
-}
-
-/// A domain that a person or a file names.
-pub(super) struct Named {
-    pub(super) domain: CookieDomain,
-    /// The root, as if by default.
-    pub(super) path: CookiePath,
-    /// Whether the hosts below were meant, and belong to different owners. The domain is the one
-    /// host then, as where a server does this (RFC 6265bis 5.7).
-    pub(super) is_shared: bool,
-}
-
-impl Named {
-    /// The host alone, or the hosts `below` it too; `None` for what is no host.
-    pub(super) fn of(host: &str, below: bool) -> Option<Self> {
-        let bracketed;
-        let host = match host.parse::<Ipv6Addr>() {
-            Ok(address) => {
-                bracketed = format!("[{address}]");
-                &bracketed
-            }
-            Err(_) => host,
-        };
-        let url = Url::parse(&format!("https://{host}/")).ok()?;
-        // The parser would find a host in `h.test/x`, `u@h.test` and `127.1` too.
-        let have = url.host_str()?;
-        if have != host && !have.eq_ignore_ascii_case(host) && host.is_ascii() {
-            return None;
-        }
-        let own = CookieDomain::host_only(&url).ok()?;
-        let is_name = matches!(url.host(), Some(Host::Domain(_)));
-        let is_shared = below && is_public_suffix(have, &url);
-        let domain = match own {
-            CookieDomain::HostOnly(name) if below && is_name && !is_shared => {
-                CookieDomain::Suffix(name)
-            }
-            own => own,
-        };
-        Some(Self { domain, path: CookiePath::default_path(&url), is_shared })
-    }
-
-    /// The host, as a cookie spells it.
-    pub(super) fn into_host(self) -> String {
-        match self.domain {
-            CookieDomain::HostOnly(host) | CookieDomain::Suffix(host) => host,
-            CookieDomain::NotPresent | CookieDomain::Empty => String::new(),
-        }
-    }
-}
-
-/// Whether unrelated sites live under `domain`; every single label counts as one.
-fn is_public_suffix(domain: &str, url: &Url) -> bool {
-    matches!(url.host(), Some(Host::Domain(_)))
-        && psl::suffix_str(domain).is_none_or(|suffix| suffix == domain)
-}
-
-/// What the jar is sorted by: the domain that one owner has, or the host.
-pub(super) fn owner(url: &Url) -> &str {
-    match url.host() {
-        Some(Host::Domain(host)) => psl::domain_str(host).unwrap_or(host),
-        _ => url.host_str().unwrap_or_default(),
-    }
-}
-
-/// The same of a cookie's domain.
-pub(super) fn owner_of(domain: &str) -> &str {
-    if is_address(domain) { domain } else { psl::domain_str(domain).unwrap_or(domain) }
-}
-
-fn is_address(domain: &str) -> bool {
-    domain.starts_with('[') || domain.parse::<Ipv4Addr>().is_ok()
 }

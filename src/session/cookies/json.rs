@@ -10,7 +10,7 @@
 //! types, because the errors of the latter quote what they found, which may be a session.
 
 use super::Cookie;
-use super::cookie::Named;
+use super::domain::Named;
 use super::file::{Faulty, seconds, time_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

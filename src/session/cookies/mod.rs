@@ -36,6 +36,7 @@ mod access;
 mod collector;
 mod cookie;
 mod date;
+mod domain;
 mod file;
 mod json;
 mod netscape;
@@ -96,7 +97,7 @@ impl CookieJar {
         for value in headers.get_all(header::SET_COOKIE) {
             match Cookie::parse(value.as_bytes(), url, now) {
                 Some(cookie) => {
-                    let owner = cookie::owner(url);
+                    let owner = domain::owner(url);
                     self.put(owner, cookie, url.scheme() != "https", now);
                     self.note(owner, now);
                 }
@@ -113,7 +114,7 @@ impl CookieJar {
         if self.count == 0 {
             return None;
         }
-        let site = self.owners.get(cookie::owner(url))?;
+        let site = self.owners.get(domain::owner(url))?;
         let mut sent: Vec<&Cookie> =
             site.cookies.iter().filter(|one| !one.is_expired(now) && one.matches(url)).collect();
         sent.sort_by_key(|one| (Reverse(one.path().len()), one.created));

@@ -13,7 +13,7 @@
 //! - Python writes `localhost` as `localhost.local`.
 
 use super::Cookie;
-use super::cookie::Named;
+use super::domain::Named;
 use super::file::{Faulty, seconds, time_of};
 use std::time::SystemTime;
 
