@@ -73,6 +73,11 @@ fn bad_flags_and_files() {
         (&["get", NOBODY, "--cacert", "urls.txt"], &["--cacert", "urls.txt", "PEM"]),
         (&["get", NOBODY, "-x", "ftp://u:hunter2@h:3"], &["-x", "ftp"]),
         (&["get", NOBODY, "--resolve", "a:443:127.0.0.1"], &["--resolve", "a:127.0.0.1"]),
+        (&["get", NOBODY, "--continue"], &["--continue", "-o"]),
+        (&["get", NOBODY, "--continue", "-o", "x", "-d", "y"], &["--continue", "POST"]),
+        (&["get", NOBODY, "--continue", "-o", "x", "--raw"], &["--continue", "--raw"]),
+        (&["get", NOBODY, "--key", "gone.pem"], &["--key", "--cert"]),
+        (&["get", NOBODY, "-b", "gone.txt"], &["--cookies", "gone.txt"]),
         (&["get", "ftp://127.0.0.1/"], &["URL", "http:// or https://"]),
         (&["get", "127.0.0.1/x"], &["URL", "https://127.0.0.1/x"]),
         (&["get", NOBODY, NOBODY], &[NOBODY]),
@@ -151,21 +156,22 @@ fn the_page_and_the_help_know_the_same_flags() {
     of_demo.dedup();
     assert_eq!(long_flags_of_help(folder.path(), "demo"), of_demo);
     let sections_of_run: Vec<&str> = run.split("\n### ").collect();
-    let of_policy = || {
-        let parts = sections_of_run.iter();
-        parts.filter(|part| part.starts_with("Timeouts") || part.starts_with("Retries"))
+    let of_run = |names: &[&str]| -> Vec<String> {
+        let is_meant = |part: &&&str| names.iter().any(|name| part.starts_with(name));
+        let parts = sections_of_run.iter().filter(is_meant);
+        parts.flat_map(|part| long_flags_of_page(part)).collect()
     };
-    // Those that it shares with a run stand in the sentence below the table.
-    let shared = "--header --max-body --cacert --insecure --proxy --proxies --always-connect \
-                  --proxy-header --no-env --help";
+    // The sentence below the table refers to the sections of `run`, and names what it takes of the
+    // one about proxies.
     let mut of_get = long_flags_of_page(section("longhaul get"));
-    of_get.extend(of_policy().flat_map(|part| long_flags_of_page(part)));
-    of_get.extend(shared.split_whitespace().map(str::to_owned));
+    of_get.extend(of_run(&["Timeouts", "Retries", "Requests", "Connections"]));
+    let proxies = "--proxy --proxies --always-connect --proxy-header --no-env --help";
+    of_get.extend(proxies.split_whitespace().map(str::to_owned));
     of_get.sort_unstable();
     assert_eq!(long_flags_of_help(folder.path(), "get"), of_get);
     // As the page says, a plan takes those flags of a run that the figures depend on.
     let mut of_plan = long_flags_of_page(section("longhaul plan"));
-    of_plan.extend(of_policy().flat_map(|part| long_flags_of_page(part)));
+    of_plan.extend(of_run(&["Timeouts", "Retries"]));
     of_plan
         .extend(["--help", "--max-body", "--workers", "--rate", "--per-host"].map(str::to_owned));
     of_plan.sort_unstable();

@@ -351,6 +351,73 @@ fn methods_bodies_and_fields() {
 }
 
 #[test]
+fn what_broke_off_is_gone_on_with() {
+    const PAGE: &str = "0123456789abcdefghijklmnopqrstuvwxyz";
+    let origin = Origin::builder()
+        .handler(|request: &Received| {
+            let from = request.header("Range").and_then(|range| {
+                range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok()
+            });
+            let (status, from) = from.map_or((200, 0), |from| (206, from));
+            let end = PAGE.len() - 1;
+            Script::send(format!(
+                "HTTP/1.1 {status} OK\r\nETag: \"one\"\r\nContent-Length: {}\r\n\
+                 Content-Range: bytes {from}-{end}/{}\r\n\r\n{}",
+                PAGE.len() - from,
+                PAGE.len(),
+                // Ten bytes at most, and then the end.
+                PAGE.get(from..from + 10).unwrap_or(&PAGE[from..])
+            ))
+            .close()
+        })
+        .start()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let url = origin.url("/");
+    let go = |more: &[&str]| {
+        ended(&get_in(folder.path(), &[&[&*url, "--continue", "-o", "page"], more].concat()))
+    };
+    let (code, out, said) = go(&["--read", "1"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_has(&said, &["longhaul: failed: ", "incomplete_body in phase body"]);
+    let page = folder.path().join("page");
+    assert!(!page.exists());
+    assert_eq!(fs::read_to_string(folder.path().join("page.part")).unwrap(), PAGE[..20]);
+    let (code, _, said) = go(&["-v"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_has(&said, &["> Range: bytes=20-\n", "> Range: bytes=30-\n"]);
+    assert_has(&said, &["* 36 bytes, 20 of them from before, in "]);
+    assert_eq!(fs::read_to_string(&page).unwrap(), PAGE);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_body_as_it_was_coded() {
+    let coded = b"\x1f\x8b\x08\0\0\0\0\0\0\xffKT(HLO\xe5\x02\0";
+    let coded = [&coded[..], &[0xe9, 0x46, 0x8e, 0x78, 0x07, 0, 0, 0]].concat();
+    let served = coded.clone();
+    let origin = Origin::builder()
+        .handler(move |_: &Received| Reply::ok(served.clone()).header("Content-Encoding", "gzip"))
+        .start()
+        .unwrap();
+    assert_eq!(ended(&get(&[&origin.url("/")])), (Some(0), "a page\n".into(), String::new()));
+    let output = get(&[&origin.url("/"), "--raw"]);
+    assert_eq!((output.status.code(), output.stdout), (Some(0), coded));
+}
+
+#[test]
+fn cookies_of_a_file_and_into_one() {
+    let origin = origin();
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, said) =
+        ended(&get_in(folder.path(), &[&origin.url("/moved"), "-b", "jar", "-c", "jar", "-v"]));
+    assert_eq!(code, Some(0), "{said}");
+    assert_has(&said, &["< Set-Cookie: id=***", "> Cookie: id=***\n"]);
+    let (_, _, said) = ended(&get_in(folder.path(), &[&origin.url("/page"), "-b", "jar", "-v"]));
+    assert_has(&said, &["> Cookie: id=***\n"]);
+}
+
+#[test]
 fn a_name_is_where_it_is_said_to_be() {
     let folder = tempfile::tempdir().unwrap();
     let ca = Ca::new().unwrap();

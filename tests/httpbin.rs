@@ -11,7 +11,7 @@ mod support;
 
 use http::Method;
 use longhaul::error::{ErrorKind, Phase};
-use longhaul::message::Body;
+use longhaul::message::{Auth, Body, Multipart, Part};
 use longhaul::session::SessionBuilder;
 use longhaul::{Response, Retry, Session, Timeouts, secs};
 use serde_json::{Value, json};
@@ -139,6 +139,23 @@ fn bodies_arrive_as_what_they_are() {
 }
 
 #[test]
+fn forms_with_files_arrive() {
+    let Some(httpbin) = Httpbin::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("naïve.txt");
+    std::fs::write(&path, "from a file\r\n").unwrap();
+    let form = Multipart::new()
+        .field("a \"b\"", "ü")
+        .file("file", &path)
+        .part(Part::new("bytes", "in memory").file_name("x.bin").content_type("text/plain"));
+    let told = session().post(httpbin.url("/post")).multipart(form).send().unwrap();
+    let told = json_of(&told);
+    assert_eq!(told["form"], json!({"a \"b\"": "ü"}));
+    assert_eq!(told["files"], json!({"bytes": "in memory", "file": "from a file\r\n"}));
+    assert!(told["headers"]["Content-Length"].is_string(), "{told}");
+}
+
+#[test]
 fn redirects_of_every_kind() {
     let Some(httpbin) = Httpbin::shared() else { return };
     let session = session();
@@ -225,6 +242,42 @@ fn credentials_are_sent_where_they_belong() {
     assert_eq!(bearer.send().unwrap().status(), 401);
     let told = json_of(&session.get(httpbin.url("/bearer")).bearer("t0ken").send().unwrap());
     assert_eq!(told, json!({"authenticated": true, "token": "t0ken"}));
+}
+
+#[test]
+fn digest_with_each_of_its_algorithms() {
+    let Some(httpbin) = Httpbin::shared() else { return };
+    let anna = || Auth::Digest("anna".into(), "s3cret".into());
+    for qop in ["auth", "auth-int", "undefined"] {
+        for algorithm in ["", "/MD5", "/SHA-256", "/SHA-512", "/MD5/never"] {
+            let path = format!("/digest-auth/{qop}/anna/s3cret{algorithm}");
+            let session = session();
+            let response = session.get(httpbin.url(&path)).auth(anna()).send().unwrap();
+            assert_eq!(response.status(), 200, "{path}: {:?}", response.attempts());
+            assert_eq!(json_of(&response), json!({"authenticated": true, "user": "anna"}));
+            let statuses: Vec<_> = response.attempts().iter().map(|made| made.status).collect();
+            assert_eq!(statuses, [Some(401), Some(200)], "{path}");
+            // With the nonce that is known by now.
+            let again = session.get(httpbin.url(&path)).auth(anna()).send().unwrap();
+            assert_eq!((again.status(), again.attempts().len()), (200, 1), "{path}");
+
+            let wrong = Auth::Digest("anna".into(), "wrong".into());
+            let response = crate::session().get(httpbin.url(&path)).auth(wrong).send().unwrap();
+            assert_eq!(response.status(), 401, "{path}");
+            let none = crate::session().get(httpbin.url(&path)).send().unwrap();
+            assert_eq!((none.status(), none.attempts().len()), (401, 1), "{path}");
+        }
+    }
+    // Here a nonce goes stale after one use, which the server knows by cookies of its challenges: they
+    // have to come with the answers, or nothing is ever stale.
+    let session = session();
+    for number in 0..3 {
+        let url = httpbin.url("/digest-auth/auth/anna/s3cret/MD5/1");
+        let response = session.get(url).auth(anna()).send().unwrap();
+        let statuses: Vec<_> = response.attempts().iter().map(|made| made.status).collect();
+        assert_eq!(statuses, [Some(401), Some(200)], "{number}");
+        assert_eq!(names(&session)["fake"], "fake_value");
+    }
 }
 
 #[test]
@@ -343,6 +396,10 @@ fn what_has_not_changed_is_not_sent() {
     let first = session.get(httpbin.url("/cache")).send().unwrap();
     let since = first.headers()["last-modified"].to_str().unwrap();
     assert_eq!(status("/cache", "If-Modified-Since", since), 304);
+    let known = first.validators();
+    assert_eq!(known.last_modified(), Some(since));
+    let again = session.get(httpbin.url("/cache")).if_changed(&known).send().unwrap();
+    assert!(again.not_modified() && again.body().is_empty());
     let told = session.get(httpbin.url("/cache/60")).send().unwrap();
     assert_eq!(told.headers()["cache-control"], "public, max-age=60");
 }

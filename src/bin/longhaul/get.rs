@@ -5,12 +5,14 @@
 //! to standard output while it comes, each attempt that was in vain is told at once, and with `-v`
 //! every step is, by the library's own trace.
 
+mod download;
 mod request;
 mod screen;
 mod tell;
 
 use crate::args::{GetArgs, ProxyUseArgs};
 use crate::connection::Connection;
+use crate::cookies::Cookies;
 use crate::exit::Exit;
 use crate::output;
 use crate::policy::Policy;
@@ -24,11 +26,11 @@ use longhaul::error::{Error, ErrorKind};
 use longhaul::message::Body;
 use longhaul::session::{Flight, SessionBuilder, Step};
 use longhaul::time::{Clock, SystemClock};
-use longhaul::transport::{Event, Pinned, SystemResolver};
+use longhaul::transport::{Cutter, Event, Pinned, SystemResolver};
 use longhaul::workers::Finished;
 use longhaul::{Request, Response, Session};
 use screen::{End, Screen};
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,14 +41,20 @@ use std::time::{Duration, Instant};
 /// A mistake of the user's.
 pub(crate) fn command(args: &GetArgs) -> Result<Exit, UsageError> {
     let get = Get::resolve(args)?;
-    let session = get.recipe.build().map_err(|error| UsageError::from_library(&error))?;
-    let interrupt = signals::cut_on_interrupt(get.recipe.cutter());
-    let begun = SystemClock.now();
-    match get.fly(&session, &interrupt) {
-        // What arrived in the last moment was not wanted any more either.
-        _ if interrupt.is_raised() => Ok(Exit::INTERRUPTED),
-        Some(result) => get.deliver(result, begun, &interrupt),
-        None => Ok(Exit::INTERRUPTED),
+    let (recipe, collector) = get.cookies.apply(get.recipe.clone());
+    let session = recipe.build().map_err(|error| UsageError::from_library(&error))?;
+    let exit = match &get.place {
+        Place::Part(path) => get.download(&session, path)?,
+        _ => get.fetch(&session, recipe.cutter())?,
+    };
+    // Only then its cookies are with the others.
+    drop(session);
+    match get.cookies.keep(&collector) {
+        Ok(()) => Ok(exit),
+        Err(error) => {
+            progress::print(&format!("longhaul: the cookies are lost: {}", error.message()));
+            Ok(if exit == Exit::SUCCESS { Exit::SOME_FAILED } else { exit })
+        }
     }
 }
 
@@ -56,6 +64,7 @@ struct Get {
     request: Request,
     recipe: SessionBuilder,
     place: Place,
+    cookies: Cookies,
     /// Of the answer, and of those on the way to it, where they are wanted.
     heads: Heads,
     include: bool,
@@ -73,6 +82,8 @@ enum Place {
         guarded: bool,
     },
     File(PathBuf),
+    /// A file, gone on with where an earlier download broke off.
+    Part(PathBuf),
 }
 
 impl Get {
@@ -86,8 +97,11 @@ impl Get {
             headers: _,
             resolve,
             ceiling,
+            cookies,
             connection,
             output,
+            go_on,
+            raw,
             include,
             head,
             json_result,
@@ -111,7 +125,10 @@ impl Get {
         }
         let steps = *verbose > 0;
         let heads = Heads::default();
-        let request = request::describe(args)?.stream(!*json_result);
+        let connection = Connection::resolve(connection, &RealWorld)?;
+        connection.try_out()?;
+        let cookies = Cookies::resolve(cookies, &RealWorld)?;
+        let request = request::describe(args)?.stream(!*json_result).decode_content(!*raw);
         let how = ProxyUseArgs {
             always_connect: *always_connect,
             proxy_headers: proxy_headers.clone(),
@@ -119,14 +136,13 @@ impl Get {
         };
         let proxies = Proxies::resolve(proxy_list, &how, !*no_env, &RealWorld)?;
         let policy = Policy::resolve(policy, !matches!(proxies, Proxies::Direct))?;
-        let connection = Connection::resolve(connection, &RealWorld)?;
-        connection.try_out()?;
-        let recipe = Session::builder()
+        let mut recipe = Session::builder()
             .retry(policy.retry)
             .timeout(policy.timeouts)
             .trust_env(!*no_env)
+            .always_connect(*always_connect)
             .max_body_bytes(ceiling.max_body);
-        let mut recipe = connection.apply(recipe);
+        recipe = connection.apply(recipe);
         if let Proxies::Pool { pool, .. } = proxies {
             recipe = recipe.proxies(pool);
         }
@@ -145,9 +161,35 @@ impl Get {
             });
             recipe = recipe.resolver(Arc::new(names));
         }
-        let place = Place::resolve(output.as_deref())?;
+        let place = Place::resolve(output.as_deref(), *go_on)?;
+        if *go_on {
+            download::check(args, &request)?;
+        }
         let (json_result, fail, quiet) = (*json_result, *fail, *quiet);
-        Ok(Self { request, recipe, place, heads, include, json_result, fail, quiet, steps })
+        Ok(Self {
+            request,
+            recipe,
+            place,
+            cookies,
+            heads,
+            include,
+            json_result,
+            fail,
+            quiet,
+            steps,
+        })
+    }
+
+    /// Fetches and hands out what comes of it.
+    fn fetch(&self, session: &Session, cutter: Arc<Cutter>) -> Result<Exit, UsageError> {
+        let interrupt = signals::cut_on_interrupt(cutter);
+        let begun = SystemClock.now();
+        match self.fly(session, &interrupt) {
+            // What arrived in the last moment was not wanted any more either.
+            _ if interrupt.is_raised() => Ok(Exit::INTERRUPTED),
+            Some(result) => self.deliver(result, begun, &interrupt),
+            None => Ok(Exit::INTERRUPTED),
+        }
     }
 
     /// Steps the request to its end, and tells of its waits; `None` when it was interrupted.
@@ -195,7 +237,7 @@ impl Get {
             return Ok(refused(&response));
         }
         let copied = match &self.place {
-            Place::File(path) => self.keep_in_file(&response, path),
+            Place::File(path) | Place::Part(path) => self.keep_in_file(&response, path),
             Place::Screen { guarded } => self.print_body(&response, *guarded),
         };
         let reading = SystemClock.now().saturating_duration_since(arrived);
@@ -213,11 +255,7 @@ impl Get {
                 );
                 Ok(Exit::SOME_FAILED)
             }
-            Err(Broken::Output(error)) => {
-                let text = format!("standard output cannot be written: {error}");
-                progress::print(&format!("longhaul: failed: {text}"));
-                Ok(Exit::SOME_FAILED)
-            }
+            Err(Broken::Output(error)) => Ok(unwritable(&error)),
             Err(Broken::Failed(error)) => Ok(self.failed(&error)),
         }
     }
@@ -255,19 +293,20 @@ impl Get {
     }
 
     fn keep_in_file(&self, response: &Response, path: &Path) -> Result<u64, Broken> {
-        if self.include {
-            Screen::new(io::stdout().lock(), false)
-                .aside(&self.heads.wanted(self.steps))
-                .map_err(Broken::output)?;
-        }
+        self.print_heads(&mut Screen::new(io::stdout().lock(), false))?;
         response.save_to(path).map_err(Broken::Failed)
+    }
+
+    fn print_heads(&self, screen: &mut Screen<impl Write>) -> Result<(), Broken> {
+        if !self.include {
+            return Ok(());
+        }
+        screen.aside(&self.heads.wanted(self.steps)).map_err(Broken::output)
     }
 
     fn print_body(&self, response: &Response, guarded: bool) -> Result<u64, Broken> {
         let mut screen = Screen::new(io::stdout().lock(), guarded);
-        if self.include {
-            screen.aside(&self.heads.wanted(self.steps)).map_err(Broken::output)?;
-        }
+        self.print_heads(&mut screen)?;
         response.copy_to(&mut screen).map_err(|error| match screen.end {
             Some(End::Binary) => Broken::Binary,
             Some(End::Left) => Broken::Left,
@@ -300,13 +339,17 @@ impl Get {
 }
 
 impl Place {
-    fn resolve(output: Option<&Path>) -> Result<Self, UsageError> {
-        match output {
+    fn resolve(output: Option<&Path>, go_on: bool) -> Result<Self, UsageError> {
+        match output.filter(|path| !go_on || *path != Path::new("-")) {
+            None if go_on => Err(UsageError::new(
+                "--continue",
+                "what was printed cannot be gone on with; name a file with -o",
+            )),
             None => Ok(Self::Screen { guarded: io::stdout().is_terminal() }),
             Some(path) if path == Path::new("-") => Ok(Self::Screen { guarded: false }),
             Some(path) => {
                 output::can_be_made("-o", path)?;
-                Ok(Self::File(path.to_owned()))
+                Ok(if go_on { Self::Part(path.to_owned()) } else { Self::File(path.to_owned()) })
             }
         }
     }
@@ -328,6 +371,11 @@ impl Broken {
             _ => Self::Output(error),
         }
     }
+}
+
+fn unwritable(error: &io::Error) -> Exit {
+    progress::print(&format!("longhaul: failed: standard output cannot be written: {error}"));
+    Exit::SOME_FAILED
 }
 
 fn refused(response: &Response) -> Exit {

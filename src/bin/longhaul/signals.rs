@@ -84,6 +84,20 @@ impl Interrupt {
     }
 }
 
+/// Ends the program at the first SIGINT or SIGTERM from now on: for work that loses nothing by it.
+pub(crate) fn leave_on_interrupt() {
+    let listening = Signals::new([SIGINT, SIGTERM]).and_then(|mut signals| {
+        thread::Builder::new().name("longhaul-signals".into()).spawn(move || {
+            if signals.forever().next().is_some() {
+                std::process::exit(i32::from(Exit::INTERRUPTED.0));
+            }
+        })
+    });
+    if let Err(error) = listening {
+        log::warn!("no handler for Ctrl-C: {error}");
+    }
+}
+
 /// Cuts the connections of `cutter` at the first SIGINT or SIGTERM from now on, and leaves at the
 /// second.
 pub(crate) fn cut_on_interrupt(cutter: Arc<Cutter>) -> Interrupt {

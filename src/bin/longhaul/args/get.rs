@@ -1,6 +1,7 @@
 //! The flags of `longhaul get`.
 
-use super::ConnectionArgs;
+use super::connection::ConnectionArgs;
+use super::cookies::CookieArgs;
 use super::proxies::ProxyListArgs;
 use super::shared::{CeilingArgs, PolicyArgs};
 use crate::values::{self, HeaderArg, Pin};
@@ -23,30 +24,33 @@ pub(crate) struct GetArgs {
     pub(crate) url: String,
 
     /// The method. Default: GET; POST with a body, HEAD with -I.
-    #[arg(short = 'X', long = "request", value_name = "METHOD", value_parser = values::method, help_heading = "Request")]
+    #[arg(short = 'X', long = "request", value_name = "METHOD", value_parser = values::method, help_heading = "Requests")]
     pub(crate) method: Option<Method>,
 
     /// A body, sent as a form unless -H names its Content-Type; several are joined by &.
     /// Default: none.
-    #[arg(short, long, value_name = "DATA|@FILE", help_heading = "Request")]
+    #[arg(short, long, value_name = "DATA|@FILE", help_heading = "Requests")]
     pub(crate) data: Vec<String>,
 
     /// A body of JSON, sent byte for byte, with Content-Type and Accept. Default: none.
-    #[arg(long, value_name = "JSON|@FILE", help_heading = "Request")]
+    #[arg(long, value_name = "JSON|@FILE", help_heading = "Requests")]
     pub(crate) json: Option<String>,
 
     /// A field of the request, 'Name: value'; 'Name:' removes one; may be given several times.
     /// Default: the four fields that requests sends.
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = "Request")]
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = "Requests")]
     pub(crate) headers: Vec<HeaderArg>,
 
     /// Where a name is that is looked up on this computer, such as shop.example:10.0.0.1; several
     /// addresses are separated by commas; may be given several times. Default: as the system says.
-    #[arg(long, value_name = "HOST:ADDRESS", value_parser = values::pin, help_heading = "Request")]
+    #[arg(long, value_name = "HOST:ADDRESS", value_parser = values::pin, help_heading = "Requests")]
     pub(crate) resolve: Vec<Pin>,
 
     #[command(flatten)]
     pub(crate) ceiling: CeilingArgs,
+
+    #[command(flatten)]
+    pub(crate) cookies: CookieArgs,
 
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
@@ -55,6 +59,15 @@ pub(crate) struct GetArgs {
     /// nothing binary to a terminal; - is standard output whatever it is.
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Go on where an earlier download into the file of -o broke off, and go on after each break
+    /// within this one. Default: off.
+    #[arg(long = "continue", help_heading = "Output")]
+    pub(crate) go_on: bool,
+
+    /// Print the body as it was coded for the transfer. Default: undo the content coding.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) raw: bool,
 
     /// Print the head of the answer before the body, as it came; with -v those of all answers on the
     /// way to it. Default: the body alone.

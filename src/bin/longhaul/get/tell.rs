@@ -4,6 +4,7 @@ use longhaul::Response;
 use longhaul::error::{Attempt, Error, ErrorKind, Phase, WaitReason};
 use longhaul::message::{ConnectionFacts, Timings};
 use longhaul::policy::format_duration;
+use longhaul::session::Downloaded;
 use longhaul::transport::TracedHead;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -140,6 +141,17 @@ pub(super) fn summary(response: &Response, body: u64, reading: Duration) -> Stri
         milliseconds(response.elapsed() + reading)
     );
     text
+}
+
+/// The same of a file that was fetched with `--continue`.
+pub(super) fn downloaded(file: &Downloaded, took: Duration) -> String {
+    let (bytes, before) = (file.bytes, file.resumed_from);
+    let history = attempts(&file.attempts);
+    let before = match before {
+        0 => String::new(),
+        _ => format!(", {before} of them from before"),
+    };
+    format!("{history}* {} bytes{before}, in {}", bytes, milliseconds(took))
 }
 
 /// The history, where it is more than one line.
