@@ -114,6 +114,28 @@ fn each_step_through_a_tunnel_and_none_of_the_secrets() {
 }
 
 #[test]
+fn tls_in_tls_says_with_whom() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("ca.pem");
+    let ca = Ca::new().unwrap();
+    ca.write_pem(&bundle).unwrap();
+    let origin = Origin::builder().tls(&ca).handler(|_| Reply::ok("page")).start().unwrap();
+    let proxy = HttpProxy::builder().tls(&ca).start().unwrap();
+    let told = Told::default();
+    let mut client = client(&told, &bundle);
+    let route = through(&format!("https://localhost:{}", proxy.address().port()));
+    let url = format!("https://localhost:{}/", origin.address().port());
+    client.fetch(&url, &route).unwrap();
+    let (found, _) = told.take();
+    let steps: Vec<&String> = found.iter().filter(|line| line.starts_with("* ")).collect();
+    assert!(steps[3].starts_with("* TLS with the proxy localhost: TLSv1.3 "), "{steps:#?}");
+    assert!(steps[4].starts_with("* TLS with the target localhost: TLSv1.3 "), "{steps:#?}");
+    let place = |start: &str| found.iter().position(|line| line.starts_with(start)).unwrap();
+    assert!(place("* TLS with the proxy") < place("> CONNECT "));
+    assert!(place("< HTTP/1.1 200") < place("* TLS with the target"));
+}
+
+#[test]
 fn a_refusal_is_told_before_it_is_an_error() {
     let proxy = HttpProxy::builder().credentials("anna", "hunter2").start().unwrap();
     let told = Told::default();
