@@ -69,14 +69,9 @@ fn c13_a_post_that_may_have_arrived_is_sent_once() {
 #[test]
 fn c13_nor_after_a_silence_or_a_status() {
     each(Road::EVERY, World::hostile, |world, road| {
-        let session = world
-            .recipe(road)
-            .timeout((secs(20.0), secs(0.3)))
-            .retry(Retry::long_run())
-            .build()
-            .unwrap();
+        let session = world.recipe(road).retry(Retry::long_run()).build().unwrap();
         let silent = session.post(world.url(road, "/b/never-answer")).body("order");
-        let error = silent.send().unwrap_err();
+        let error = silent.timeout((secs(20.0), secs(0.3))).send().unwrap_err();
         assert_is(&error, ErrorKind::ReadTimeout, Phase::Headers, Fault::Target);
         assert_eq!(world.origin(road).counts().requests, 1);
         // Neither the forcelist nor Retry-After makes a POST one that may be repeated.

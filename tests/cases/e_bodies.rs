@@ -178,13 +178,18 @@ fn c79_a_redirect_is_followed_whatever_becomes_of_its_body() {
         Script::send(format!("{found}Content-Length: 1000000000\r\n\r\nabc")).hold(),
         Script::send(format!("{found}Content-Length: 5\r\n\r\n")).hold(),
         Script::send(format!("{found}Content-Length: 5\r\n\r\nabc")).fin(),
-        Script::send(format!("{found}Content-Length: 5\r\n\r\nabc")).rst(),
+        // The pause lets the head arrive before the reset throws it away.
+        Script::send(format!("{found}Content-Length: 5\r\n\r\nabc")).pause(secs(0.05)).rst(),
         Script::send(format!("{chunked}5\r\nhello\r\n")).hold(),
         Script::send(format!("{chunked}zz\r\n")).hold(),
-        Script::send(&chunked).repeat(format!("1000\r\n{}\r\n", "x".repeat(4096)), 400, secs(0.02)),
-        Script::send(format!("{found}Content-Length: 100\r\n\r\n"))
-            .drip("x".repeat(100), secs(0.02)),
-        Script::send(format!("{found}\r\n")).drip("x".repeat(1000), secs(0.02)),
+        Script::send(&chunked).repeat(
+            format!("1000\r\n{}\r\n", "x".repeat(4096)),
+            4000,
+            secs(0.02),
+        ),
+        Script::send(format!("{found}Content-Length: 3000\r\n\r\n"))
+            .drip("x".repeat(3000), secs(0.02)),
+        Script::send(format!("{found}\r\n")).drip("x".repeat(3000), secs(0.02)),
         Script::send(format!("{found}\r\n")).repeat("x".repeat(100_000), 1000, secs(0.0)),
     ];
     let count = scripts.len();
@@ -199,8 +204,8 @@ fn c79_a_redirect_is_followed_whatever_becomes_of_its_body() {
     each(Road::EVERY, world, |world, road| {
         let session = world
             .recipe(road)
-            .timeout((secs(20.0), secs(5.0)))
-            .deadline(secs(8.0))
+            .timeout((secs(20.0), secs(15.0)))
+            .deadline(secs(30.0))
             .build()
             .unwrap();
         for number in 0..count {
@@ -208,7 +213,7 @@ fn c79_a_redirect_is_followed_whatever_becomes_of_its_body() {
             assert_eq!(response.text().unwrap(), "there", "{number}");
             assert_eq!(response.history()[0].status(), 302);
             // 100 ms are all that such a body is waited for.
-            assert!(response.elapsed() < secs(4.0), "{number}: {:?}", response.elapsed());
+            assert!(response.elapsed() < secs(12.0), "{number}: {:?}", response.elapsed());
         }
     });
 }
@@ -218,8 +223,8 @@ fn c79_the_reported_ones() {
     each(Road::EVERY, World::hostile, |world, road| {
         let session = world
             .recipe(road)
-            .timeout((secs(20.0), secs(4.0)))
-            .deadline(secs(8.0))
+            .timeout((secs(20.0), secs(15.0)))
+            .deadline(secs(30.0))
             .build()
             .unwrap();
         for (name, kept) in [("r-endless-body", false), ("r-short-cl", false), ("r-badgz", true)] {
@@ -227,7 +232,8 @@ fn c79_the_reported_ones() {
             for _ in 0..2 {
                 let response = session.get(world.url(road, &format!("/b/{name}"))).send().unwrap();
                 assert_eq!(response.text().unwrap(), "ok", "{name}");
-                assert!(response.elapsed() < secs(3.0), "{name}: {:?}", response.elapsed());
+                // The endless one would end after ten seconds.
+                assert!(response.elapsed() < secs(8.0), "{name}: {:?}", response.elapsed());
             }
             // A body that is there is drained as it is, undecoded, and its connection is kept.
             let opened = world.origin(road).counts().accepted - before;
