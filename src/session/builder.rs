@@ -351,7 +351,7 @@ impl SessionBuilder {
     ///
     /// For finding out why a server or a proxy does not like a request; an [`Event`] prints itself as
     /// `curl -v` does, without credentials. Another [`transport`](Self::transport) than sockets
-    /// tells nothing.
+    /// tells nothing. In a pool the workers tell at the same time, each on its own thread.
     ///
     /// ```
     /// # fn main() -> Result<(), longhaul::Error> {
