@@ -183,6 +183,10 @@ pub(super) fn check_host(url: &Url) -> Result<(), &'static str> {
         return Err("names port 0");
     }
     let Some(Host::Domain(domain)) = url.host() else { return Ok(()) };
+    // As requests refuses in the text, where characters that count for nothing can hide it.
+    if domain.starts_with('*') {
+        return Err("has no usable host");
+    }
     let labels = domain.strip_suffix('.').unwrap_or(domain);
     if labels.len() > 253 {
         return Err("has a host of more than 253 bytes");

@@ -81,6 +81,9 @@ fn unusable_urls_are_sorted_by_kind() {
         ("http://h:-1/", ErrorKind::InvalidUrl),
         ("http://xn--/", ErrorKind::InvalidUrl),
         ("http://a..b/", ErrorKind::InvalidUrl),
+        ("http://*.a/", ErrorKind::InvalidUrl),
+        // Word joiners count for nothing in a name.
+        ("http://\u{2060}\u{2060}*/", ErrorKind::InvalidUrl),
         ("http://a\tb/", ErrorKind::InvalidUrl),
         (&long, ErrorKind::InvalidUrl),
         (&longer, ErrorKind::InvalidUrl),

@@ -65,6 +65,7 @@ fn what_cannot_be_followed_is_typed() {
         (b"http://127.0.0.1:99999/", ErrorKind::InvalidUrl),
         (b"http://1.2.3.4.5/", ErrorKind::InvalidUrl),
         (b"http://xn--/", ErrorKind::InvalidUrl),
+        (b"http://*.a/", ErrorKind::InvalidUrl),
         (b"http://[::1", ErrorKind::InvalidUrl),
         (b"http://h:0/", ErrorKind::InvalidUrl),
         (b"https://", ErrorKind::InvalidUrl),
