@@ -37,6 +37,9 @@ pub enum ErrorKind {
     NameLookup,
     /// The target could not be connected to, or the connection broke.
     Connection,
+    /// All connections to this host that `pool_block` permits are in use, and none came free in
+    /// time.
+    NoFreeConnection,
     /// The proxy could not be reached, or broke off the handshake.
     ProxyUnreachable,
     /// The proxy answered and refused this request.
@@ -81,6 +84,8 @@ pub enum ErrorKind {
     BodyNotReplayable,
     /// The address seen by the world is the own one although a proxy is in use.
     ExitLeak,
+    /// A hook of the user's refused the request or the response.
+    Hook,
     /// The work was given up on purpose: by a stop of the run or by its owner.
     Cancelled,
     /// A setting, flag or file of the user's is wrong.
@@ -100,9 +105,11 @@ impl ErrorKind {
             Self::ConnectTimeout => "ConnectTimeout",
             Self::ReadTimeout => "ReadTimeout",
             Self::Deadline => "Timeout",
-            Self::NameNotFound | Self::NameLookup | Self::Connection | Self::Protocol => {
-                "ConnectionError"
-            }
+            Self::NameNotFound
+            | Self::NameLookup
+            | Self::Connection
+            | Self::NoFreeConnection
+            | Self::Protocol => "ConnectionError",
             Self::ProxyUnreachable | Self::ProxyRefused | Self::ProxyAuth | Self::NoProxyAlive => {
                 "ProxyError"
             }
@@ -121,6 +128,7 @@ impl ErrorKind {
             Self::BodyNotReplayable => "UnrewindableBodyError",
             Self::TooLarge
             | Self::ExitLeak
+            | Self::Hook
             | Self::Cancelled
             | Self::Config
             | Self::Io
@@ -146,6 +154,7 @@ impl ErrorKind {
             Self::NameNotFound => "name_not_found",
             Self::NameLookup => "name_lookup",
             Self::Connection => "connection",
+            Self::NoFreeConnection => "no_free_connection",
             Self::ProxyUnreachable => "proxy_unreachable",
             Self::ProxyRefused => "proxy_refused",
             Self::ProxyAuth => "proxy_auth",
@@ -168,6 +177,7 @@ impl ErrorKind {
             Self::InvalidJson => "invalid_json",
             Self::BodyNotReplayable => "body_not_replayable",
             Self::ExitLeak => "exit_leak",
+            Self::Hook => "hook",
             Self::Cancelled => "cancelled",
             Self::Config => "config",
             Self::Io => "io",
@@ -183,6 +193,7 @@ impl ErrorKind {
         Self::NameNotFound,
         Self::NameLookup,
         Self::Connection,
+        Self::NoFreeConnection,
         Self::ProxyUnreachable,
         Self::ProxyRefused,
         Self::ProxyAuth,
@@ -205,6 +216,7 @@ impl ErrorKind {
         Self::InvalidJson,
         Self::BodyNotReplayable,
         Self::ExitLeak,
+        Self::Hook,
         Self::Cancelled,
         Self::Config,
         Self::Io,

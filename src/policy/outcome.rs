@@ -85,6 +85,7 @@ fn is_permanent(kind: ErrorKind) -> bool {
         | ErrorKind::ReadTimeout
         | ErrorKind::NameLookup
         | ErrorKind::Connection
+        | ErrorKind::NoFreeConnection
         | ErrorKind::ProxyUnreachable
         | ErrorKind::ProxyRefused
         | ErrorKind::Ssl
@@ -113,6 +114,7 @@ fn is_permanent(kind: ErrorKind) -> bool {
         | ErrorKind::InvalidProxyUrl
         | ErrorKind::InvalidJson
         | ErrorKind::BodyNotReplayable
+        | ErrorKind::Hook
         | ErrorKind::Config
         | ErrorKind::Io
         | ErrorKind::Internal => true,
@@ -163,6 +165,7 @@ impl Class {
             | ErrorKind::Deadline
             | ErrorKind::NameLookup
             | ErrorKind::Connection
+            | ErrorKind::NoFreeConnection
             | ErrorKind::ProxyUnreachable
             | ErrorKind::ProxyRefused
             | ErrorKind::NoProxyAlive
@@ -181,6 +184,7 @@ impl Class {
             | ErrorKind::HttpStatus
             | ErrorKind::InvalidJson
             | ErrorKind::BodyNotReplayable
+            | ErrorKind::Hook
             | ErrorKind::Io
             | ErrorKind::Internal => Self::Permanent,
             ErrorKind::ProxyAuth => Self::ProxyAuth,
