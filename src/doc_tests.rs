@@ -26,3 +26,5 @@ mod cookies {}
 mod errors {}
 #[doc = include_str!("../docs/downloads.md")]
 mod downloads {}
+#[doc = include_str!("../docs/credentials.md")]
+mod credentials {}

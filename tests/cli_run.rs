@@ -126,6 +126,63 @@ fn fields_and_policy_of_the_flags_reach_the_wire() {
 }
 
 #[test]
+fn credentials_reach_the_targets_and_are_shown_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("user", "lab:hun:ter2\n");
+    write("token", "hunter2\r\n");
+    write("netrc", "machine 127.0.0.1 login n password hunter2");
+    let origin = Origin::builder()
+        .handler(|request| match request.header("authorization") {
+            None => Reply::new(401).header("WWW-Authenticate", "Digest realm=r, nonce=n, qop=auth"),
+            Some(_) => echo(request),
+        })
+        .start()
+        .unwrap();
+    let url = origin.url("/200");
+    for (flags, sent) in [
+        (&["-u", "lab:hun:ter2"][..], "Basic bGFiOmh1bjp0ZXIy"),
+        (&["--user-file", "user"], "Basic bGFiOmh1bjp0ZXIy"),
+        (&["--user", "lab"], "Basic bGFiOmh1bnRlcjI="),
+        (&["--user", "lab", "--digest"], "Digest username=\"lab\", realm=\"r\", nonce=\"n\", "),
+        (&["--bearer", "hunter2"], "Bearer hunter2"),
+        (&["--bearer-file", "token"], "Bearer hunter2"),
+        (&["--netrc-file", "netrc"], "Basic bjpodW50ZXIy"),
+    ] {
+        for plan_only in [true, false] {
+            let seen = origin.log().len();
+            let mut command = command(folder.path());
+            command.args(["run", &url, "--no-env", "-vv"]).args(flags);
+            command.env("LONGHAUL_PASSWORD", "hunter2").env("RUST_LOG", "trace");
+            if plan_only {
+                command.arg("--plan-only");
+            }
+            let output = command.output().unwrap();
+            let told = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{told}");
+            for secret in ["ter2", "bGFi", "bnRlcjI", "bjpo", "response="] {
+                assert!(!told.contains(secret), "{flags:?}: {told}");
+            }
+            match plan_only {
+                true => assert_eq!(origin.log().len(), seen, "{flags:?}"),
+                false => {
+                    let last = origin.log().pop().unwrap();
+                    let field = last.header("authorization").unwrap();
+                    assert!(field.starts_with(sent), "{flags:?}: {field}");
+                }
+            }
+        }
+    }
+    // A .netrc of the environment is left alone where that is asked for.
+    for (flags, status) in [(&[][..], 200), (&["--no-netrc"], 401)] {
+        let mut command = command(folder.path());
+        command.args(["run", &url, "-q"]).args(flags).env("NETRC", folder.path().join("netrc"));
+        let output = command.output().unwrap();
+        assert_eq!(records(&text(&output.stdout))[0]["status"], status, "{flags:?}");
+    }
+}
+
+#[test]
 fn a_wrong_password_stops_the_run_and_is_shown_nowhere() {
     let folder = tempfile::tempdir().unwrap();
     let origin = Origin::builder().handler(echo).start().unwrap();

@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use socks::{Socks4Stream, Socks5Stream, TargetAddr};
 
 use support::dante::{Dante, Method};
+use support::lighttpd::Lighttpd;
 use support::microsocks::Microsocks;
 use support::nginx::{LARGE, Nginx, PAGE, SMALL};
 use support::raw::{client_config, connect, exchange, expect, get, tls, to_end};
@@ -71,6 +72,21 @@ fn nginx_serves_pages_of_several_sizes_and_faults() {
         .program()
         .wait_for_log("access.log", |log| log.contains(&line) && log.lines().count() >= 11);
     assert_eq!(log.lines().count(), 11);
+}
+
+#[test]
+fn lighttpd_challenges_and_logs() {
+    let Some(lighttpd) = Lighttpd::start() else { return };
+    assert_eq!(body(&get(lighttpd.address(), "/open/page")), "open");
+    for (realm, challenges) in [("md5", 1), ("sha256", 1), ("both", 2), ("userhash", 1)] {
+        let answer = get(lighttpd.address(), &format!("/{realm}/page"));
+        assert_status(&answer, 401);
+        assert_eq!(answer.matches("\r\nWWW-Authenticate: Digest ").count(), challenges, "{answer}");
+        assert_eq!(answer.contains("userhash=true"), realm == "userhash", "{answer}");
+    }
+    let log = lighttpd.access_log(5);
+    assert!(log[0].starts_with("GET /open/page 200 - ") && log[0].ends_with(" -"), "{}", log[0]);
+    assert!(log[1].starts_with("GET /md5/page 401 - "), "{}", log[1]);
 }
 
 /// What every HTTP proxy must do: forward, tunnel, and log both.

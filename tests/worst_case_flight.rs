@@ -11,6 +11,7 @@
 )]
 
 use longhaul::error::{ErrorKind, Fault, Phase};
+use longhaul::message::Auth;
 use longhaul::policy::{
     Backoff, Bound, Budget, LongWait, Methods, WorstCase, WorstCaseInput, WorstOutcome, WorstStep,
 };
@@ -69,6 +70,8 @@ impl World {
             .trust_env(false)
             .clock(clock.clone())
             .seed(1)
+            // A challenge may be answered, within the attempt that met it.
+            .auth(Auth::Digest("user".to_owned(), "password".to_owned()))
             .retry(self.retry.clone())
             .timeout(self.timeouts())
             .max_redirects(self.max_redirects)
@@ -139,6 +142,10 @@ impl World {
         prop_assert!(took + short >= bound, "{took:?} of {bound:?} by {steps:?}");
         Ok(())
     }
+}
+
+fn challenge() -> Play {
+    Play::status(401).header("WWW-Authenticate", "Digest realm=r, nonce=n, qop=auth, stale=true")
 }
 
 fn asking(play: Play, wait: Duration) -> Play {
@@ -258,7 +265,7 @@ fn any_play(
     }
     let asks = retry_after && rng.below(2) == 0;
     let wait = ms(rng.below(5000) as u64);
-    let play = match rng.below(8) {
+    let play = match rng.below(10) {
         0 => Play::black_hole(),
         1 => Play::silence(),
         2 => Play::error(ErrorKind::Connection, Phase::Connect, Fault::Target),
@@ -268,6 +275,7 @@ fn any_play(
         5 => return Play::stale().after(up_to(rng, read)),
         6 if redirects => Play::status(302).header("Location", "/x"),
         6 => Play::proxy_refusal(503),
+        7 | 8 => challenge(),
         _ => Play::status([500, 503, 429, 413][rng.below(4)]),
     };
     let play = if asks { asking(play, wait) } else { play };
@@ -300,6 +308,29 @@ fn a_stale_connection_costs_no_more_than_an_attempt() {
     // With nothing left there is no resend.
     let (took, attempts) = world.fly(|_| Play::stale().after(ms(25_000)));
     assert_eq!((took, attempts), (ms(3 * 25_000 + 600 + 1200), 3));
+}
+
+#[test]
+fn a_challenge_costs_no_more_than_an_attempt() {
+    let world = known();
+    // Connecting twice and a silence in two pieces, the drain of the first body included.
+    let (took, attempts) = world.fly(|attempt| match attempt % 2 {
+        0 => challenge().connecting(ms(2000)).after(ms(20_000)).body_after(DRAIN * 2),
+        _ => Play::silence().connecting(ms(3000) - TICK),
+    });
+    assert_eq!((took, attempts), (ms(3 * 30_000 + 600 + 1200) - TICK * 3, 6));
+    // Two challenges are the most that one attempt answers, and each took of both clocks.
+    let (took, attempts) = world.fly(|attempt| match attempt % 3 {
+        0 | 1 => challenge().connecting(ms(2000)).after(ms(10_000)),
+        _ => Play::black_hole(),
+    });
+    assert_eq!((took, attempts), (ms(3 * 25_000 + 600 + 1200), 9));
+    // A failure to connect behind a challenge is charged as the reading that went before.
+    let (took, attempts) = world.fly(|attempt| match attempt % 2 {
+        0 => challenge().connecting(ms(2000)).after(ms(20_000)),
+        _ => Play::black_hole(),
+    });
+    assert_eq!((took, attempts), (ms(3 * 25_000 + 600 + 1200), 6));
 }
 
 #[test]

@@ -245,6 +245,13 @@ impl SessionBuilder {
         self.set(|settings| settings.auth = Some(auth))
     }
 
+    /// The credentials by host, whatever the environment says. [`Netrc::default`] holds none, so
+    /// that no file is read. Default: the file that `NETRC` names, or `~/.netrc`, where the
+    /// environment is trusted.
+    pub fn netrc(self, netrc: Netrc) -> Self {
+        self.set(|settings| settings.netrc = Some(Arc::new(netrc)))
+    }
+
     /// requests' `max_redirects`. Default: 30.
     pub fn max_redirects(self, most: u32) -> Self {
         self.set(|settings| settings.max_redirects = most)

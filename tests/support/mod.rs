@@ -24,6 +24,7 @@
 
 pub(crate) mod dante;
 pub(crate) mod httpbin;
+pub(crate) mod lighttpd;
 pub(crate) mod lookups;
 pub(crate) mod microsocks;
 pub(crate) mod nginx;

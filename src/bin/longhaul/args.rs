@@ -13,6 +13,7 @@ use std::path::PathBuf;
 mod check;
 mod connection;
 mod cookies;
+mod credentials;
 mod get;
 mod plan;
 mod proxies;
@@ -21,6 +22,7 @@ mod shared;
 pub(crate) use check::CheckArgs;
 pub(crate) use connection::ConnectionArgs;
 pub(crate) use cookies::CookieArgs;
+pub(crate) use credentials::CredentialArgs;
 pub(crate) use get::GetArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
@@ -120,6 +122,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) cookies: CookieArgs,
+
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
 
     #[command(flatten)]
     pub(crate) ceiling: CeilingArgs,
@@ -234,7 +239,7 @@ mod tests {
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
             --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
-            --max-body 10M --bodies d -b in.txt -c out.json --cacert ca.pem --cert c.pem \
+            --user u:p --digest --netrc-file n --max-body 10M --bodies d -b in.txt -c out.json --cacert ca.pem --cert c.pem \
             --key k.pem --tls-min 1.2 \
             --tls-max TLSv1.3 --source-address 127.0.0.2 --no-env -HA:b -H C: --resume \
             --retry-failed --json-progress -vv";
@@ -251,6 +256,8 @@ mod tests {
         assert_eq!(run.headers.len(), 2);
         assert_eq!(run.cookies.from.as_deref(), Some(Path::new("in.txt")));
         assert_eq!(run.cookies.cookie_jar.as_deref(), Some(Path::new("out.json")));
+        assert!(run.credentials.user.is_some() && run.credentials.digest);
+        assert!(!format!("{:?}", run.credentials).contains("u:p"));
         assert_eq!(run.voice.verbose, 2);
         assert!(run.resume && run.retry_failed && run.no_env && run.voice.json_progress);
     }

@@ -8,6 +8,7 @@ mod args;
 mod check;
 mod connection;
 mod cookies;
+mod credentials;
 mod demo;
 mod exit;
 mod get;

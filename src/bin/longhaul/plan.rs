@@ -8,6 +8,7 @@
 use crate::args::{CeilingArgs, RunArgs, VoiceArgs};
 use crate::connection::Connection;
 use crate::cookies::Cookies;
+use crate::credentials::Credentials;
 use crate::policy::Policy;
 use crate::progress::Voice;
 use crate::proxies::Proxies;
@@ -58,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) headers: Vec<HeaderArg>,
     /// Where cookies come from and where they go.
     pub(crate) cookies: Cookies,
+    /// For the targets.
+    pub(crate) credentials: Credentials,
     /// Of a decoded body.
     pub(crate) max_body: Option<u64>,
     /// Certificates, TLS versions and the own address.
@@ -102,6 +105,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         policy,
         headers,
         cookies,
+        credentials,
         ceiling: CeilingArgs { max_body },
         connection,
         plan_only: _,
@@ -140,6 +144,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         policy,
         headers: headers.clone(),
         cookies: Cookies::resolve(cookies, world)?,
+        credentials: Credentials::resolve(credentials, headers, world)?,
         max_body: *max_body,
         connection: Connection::resolve(connection, world)?,
         voice: voice_and_talk.0,

@@ -96,6 +96,7 @@ fn recipe(plan: &Plan) -> Result<SessionBuilder, Error> {
     if let Some(seed) = plan.seed {
         recipe = recipe.seed(seed);
     }
+    recipe = plan.credentials.apply(recipe);
     for header in &plan.headers {
         recipe = match &header.value {
             Some(value) => recipe.header(&header.name, value.as_str()),

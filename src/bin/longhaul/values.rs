@@ -7,6 +7,7 @@
 
 use http::{HeaderName, HeaderValue, Method};
 use longhaul::policy::{Latency, Share, parse_duration};
+use std::fmt;
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::str::FromStr;
@@ -225,6 +226,24 @@ pub(crate) struct HeaderArg {
     pub(crate) value: Option<String>,
 }
 
+/// What nobody may see.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(pub(crate) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Anything that is not empty.
+pub(crate) fn secret(text: &str) -> Result<Secret, String> {
+    match text {
+        "" => Err("it is empty; give a value, or leave the flag out".to_owned()),
+        text => Ok(Secret(text.to_owned())),
+    }
+}
+
 /// A field: `Name: value`, or `Name:` to remove it. The value may be a secret, so no message
 /// repeats it.
 pub(crate) fn header(text: &str) -> Result<HeaderArg, String> {
@@ -401,6 +420,7 @@ mod tests {
             size("x").err(),
             rate("x").err(),
             header("x").err(),
+            secret("").err(),
         ];
         for message in messages {
             let message = message.unwrap_or_default();

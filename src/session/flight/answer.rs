@@ -27,7 +27,7 @@ const DRAIN_BYTES: u64 = 64 * 1024;
 ///
 /// DIFFERENCE(redirect-bodies): the body of a redirect is never waited for; requests reads it to
 /// its end, and fails with it.
-const DRAIN_TIME: Duration = Duration::from_millis(100);
+pub(super) const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 /// What follows a response head.
 pub(super) enum Next {
@@ -65,7 +65,7 @@ impl Running {
                 let facts = Facts { status: Some(status), error: None, reused };
                 self.record(route, began, now, &facts, resend);
                 self.note(how);
-                incoming.drain(DRAIN_BYTES, now.checked_add(DRAIN_TIME));
+                incoming.drain(DRAIN_BYTES, now.checked_add(self.drain_time_after(copy)));
                 return Next::Again;
             }
         };

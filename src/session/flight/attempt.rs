@@ -1,7 +1,7 @@
 //! One attempt: the way, the transport, the verdict, redirects and the body.
 
 use super::Step;
-use super::answer::Next;
+use super::answer::{DRAIN_TIME, Next};
 use super::state::Running;
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase};
 use crate::message::{Hooks, NextAttempt, OpenBody, Request, Timings};
@@ -75,7 +75,8 @@ impl Running {
                     held = Some((route, lease));
                 }
                 Ok(incoming) => {
-                    let copy = Lost::answered(&incoming.timings, spent).after(before);
+                    let timings = incoming.timings;
+                    let copy = Lost::answered(&timings, spent).after(before);
                     match self
                         .answered(session, core, request, &route, incoming, began, resend, copy)
                     {
@@ -87,7 +88,9 @@ impl Running {
                         Next::Again => {
                             resend = false;
                             route.fresh = false;
-                            lost = Some(copy);
+                            // Draining it took time as well.
+                            let spent = core.now().saturating_duration_since(began);
+                            lost = Some(Lost::answered(&timings, spent).after(before));
                             held = Some((route, lease));
                         }
                         Next::Hop { same_way: false } => {
@@ -270,6 +273,12 @@ impl Running {
             |limit: Option<Duration>, spent| limit.is_none_or(|limit: Duration| spent < limit);
         is_left(self.timeouts.connect(), lost.connecting)
             && is_left(self.timeouts.read(), lost.waiting)
+    }
+
+    /// What a body may be drained for, so that a further copy still has time.
+    pub(super) fn drain_time_after(&self, lost: Lost) -> Duration {
+        let left = self.timeouts.read().map(|limit| limit.saturating_sub(lost.waiting));
+        left.map_or(DRAIN_TIME, |left| DRAIN_TIME.min(left / 2))
     }
 
     /// Adds an attempt to the history.

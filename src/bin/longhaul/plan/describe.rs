@@ -31,6 +31,7 @@ impl Plan {
             ("input", Some(self.describe_input(counted))),
             ("workers", Some(self.describe_workers())),
             ("proxies", Some(self.describe_proxies())),
+            ("sends", self.credentials.describe().map(ToOwned::to_owned)),
             ("cookies", self.cookies.describe()),
             ("retries", Some(describe_retries(&self.policy.retry))),
             ("one URL", Some(self.describe_worst_case())),

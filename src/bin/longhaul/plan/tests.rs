@@ -1,6 +1,7 @@
 use super::*;
 use crate::args::{Cli, Command, Rotate};
 use clap::Parser;
+use longhaul::message::Auth;
 use longhaul::policy::{Backoff, Bound};
 use longhaul::{Retry, secs};
 use std::collections::BTreeMap;
@@ -73,6 +74,10 @@ fn fake() -> Fake {
         ("bad-cookies.json", "[{\"name\": \"a\", \"value\": \"hunter2\"}]"),
         ("ca.pem", "-----BEGIN CERTIFICATE-----\n"),
         ("not-a-ca.pem", "hello\n"),
+        ("user", "lab:hun:ter2\r\n"),
+        ("token", "hunter2\n"),
+        ("two", "a:b\nhunter2\n"),
+        ("netrc", "machine a login n password hunter2"),
     ]);
     Fake { files, vars: BTreeMap::new(), terminal: true }
 }
@@ -126,11 +131,26 @@ fn every_contradiction_names_its_place_and_remedy() {
         ("http://a/ --cookie-jar dir", &["--cookie-jar: dir is a folder; name a file in it"]),
         ("http://a/ -c gone/c.txt", &["--cookie-jar: gone is no folder; make it"]),
         ("http://a/ -c secret", &["--cookie-jar: secret cannot be used: permission denied"]),
+        ("http://a/ --user hunter2", &["--user: there is no password; set LONGHAUL_PASSWORD"]),
+        ("http://a/ --user u:p --bearer t", &["--bearer: contradicts --user; leave one"]),
+        ("http://a/ --user u:p --user-file f", &["--user-file: contradicts --user; leave one"]),
+        ("http://a/ --digest", &["--digest: there is no user to answer with; add --user"]),
+        ("http://a/ --digest --bearer t", &["--digest: there is no user to answer with"]),
+        ("http://a/ --user-file gone", &["--user-file: gone cannot be read: ", "; name a file"]),
+        ("http://a/ --user-file token", &["--user-file: token has no colon; write USER:PASSWORD"]),
+        ("http://a/ --user-file two", &["--user-file: two has more than one line; write"]),
+        ("http://a/ --bearer-file empty.jsonl", &["--bearer-file: empty.jsonl is empty; write"]),
+        ("http://a/ --bearer hun\u{e4}ter2", &["--bearer: the bearer token cannot stand in"]),
+        ("http://a/ --bearer t -H AUTHORIZATION:x", &["-H: the field Authorization contradicts"]),
+        ("http://a/ --netrc-file gone", &["--netrc-file: gone cannot be read: "]),
+        ("http://a/ --netrc-file token", &["--netrc-file token: ", " has a word where machine"]),
+        ("http://a/ --netrc-file netrc --no-netrc", &["--no-netrc: contradicts --netrc-file"]),
         ("http://a/ -q -v", &["-q: contradicts -v; leave one of them out"]),
     ] {
         let text = refusal(line, &fake());
         assert!(text.starts_with("longhaul: error: "), "{line}: {text}");
         assert_eq!(text.lines().count(), 1, "{line}: {text}");
+        assert!(!text.contains("ter2"), "{line}: {text}");
         for part in parts {
             assert!(text.contains(part), "{line}: {text} lacks {part}");
         }
@@ -172,6 +192,48 @@ fn no_refusal_shows_a_password() {
         let text = refusal(line, &fake());
         assert!(!text.contains("hunter2"), "{text}");
     }
+}
+
+/// The `Authorization` field of a request to `http://a/` under this plan.
+fn sent(line: &str, world: &Fake) -> Option<String> {
+    let plan = resolve(&args(line), world).unwrap();
+    assert!(!format!("{plan:?}").contains("ter2"), "{line}");
+    let words = plan.describe(&Counted::default());
+    assert!(!words.contains("ter2"), "{words}");
+    let recipe = plan.credentials.apply(longhaul::Session::builder());
+    let request = longhaul::Request::new(http::Method::GET, "http://a/");
+    let prepared = longhaul::message::prepare(recipe.settings(), &request).unwrap();
+    match prepared.auth {
+        Some(Auth::Digest(user, password)) => Some(format!("Digest {user} {password}")),
+        Some(other) => panic!("{other:?}"),
+        None => prepared.headers.get("authorization").map(|v| String::from_utf8(v.into()).unwrap()),
+    }
+}
+
+#[test]
+fn what_the_targets_are_told() {
+    let mut world = fake();
+    world.vars.insert("LONGHAUL_PASSWORD", "hunter2");
+    for (line, wanted) in [
+        ("http://a/", None),
+        ("http://a/ -u lab:hun:ter2", Some("Basic bGFiOmh1bjp0ZXIy")),
+        ("http://a/ --user lab", Some("Basic bGFiOmh1bnRlcjI=")),
+        ("http://a/ --user lab:", Some("Basic bGFiOg==")),
+        ("http://a/ --user-file user", Some("Basic bGFiOmh1bjp0ZXIy")),
+        ("http://a/ --user-file user --digest", Some("Digest lab hun:ter2")),
+        ("http://a/ --user lab --digest", Some("Digest lab hunter2")),
+        ("http://a/ --bearer hunter2", Some("Bearer hunter2")),
+        ("http://a/ --bearer-file token", Some("Bearer hunter2")),
+        ("http://a/ --netrc-file netrc", Some("Basic bjpodW50ZXIy")),
+        ("http://a/ --netrc-file netrc --user lab:", Some("Basic bGFiOg==")),
+        ("http://a/ --no-netrc", None),
+    ] {
+        assert_eq!(sent(line, &world).as_deref(), wanted, "{line}");
+    }
+    // Without a user the variable means nothing, and with a password it is not asked.
+    let words = |line| resolve(&args(line), &world).unwrap().describe(&Counted::default());
+    assert!(!words("http://a/").contains("  sends"));
+    assert!(words("http://a/ --user lab --digest").contains("  sends    Digest credentials, to"));
 }
 
 #[test]
