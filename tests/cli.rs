@@ -164,7 +164,7 @@ fn the_page_and_the_help_know_the_same_flags() {
     // The sentence below the table refers to the sections of `run`, and names what it takes of the
     // one about proxies.
     let mut of_get = long_flags_of_page(section("longhaul get"));
-    of_get.extend(of_run(&["Timeouts", "Retries", "Requests", "Connections"]));
+    of_get.extend(of_run(&["Timeouts", "Retries", "Requests", "Credentials", "Connections"]));
     let proxies = "--proxy --proxies --always-connect --proxy-header --no-env --help";
     of_get.extend(proxies.split_whitespace().map(str::to_owned));
     of_get.sort_unstable();

@@ -418,6 +418,33 @@ fn cookies_of_a_file_and_into_one() {
 }
 
 #[test]
+fn a_challenge_and_its_answer_are_told_without_the_credentials() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("user"), "anna:hunter2\n").unwrap();
+    let origin = Origin::builder()
+        .handler(|request| match request.header("authorization") {
+            Some(field) if field.starts_with("Digest ") => Reply::ok("welcome\n"),
+            _ => Reply::new(401).header("WWW-Authenticate", "Digest realm=r, nonce=n, qop=auth"),
+        })
+        .start()
+        .unwrap();
+    let url = origin.url("/");
+    let output = get_in(folder.path(), &[&url, "--user-file", "user", "--digest", "-v"]);
+    let (code, body, told) = ended(&output);
+    assert_eq!((code, body.as_str()), (Some(0), "welcome\n"), "{told}");
+    assert_has(
+        &told,
+        &["< HTTP/1.1 401 ", "> Authorization: Digest ***\n", "challenge was answered"],
+    );
+    for secret in ["anna", "hunter2", "response="] {
+        assert!(!told.contains(secret), "{told}");
+    }
+    let (code, _, told) = ended(&get(&[&url, "--digest"]));
+    assert_eq!(code, Some(2));
+    assert_has(&told, &["--digest: there is no user to answer with; add --user"]);
+}
+
+#[test]
 fn a_name_is_where_it_is_said_to_be() {
     let folder = tempfile::tempdir().unwrap();
     let ca = Ca::new().unwrap();

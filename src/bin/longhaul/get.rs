@@ -13,6 +13,7 @@ mod tell;
 use crate::args::{GetArgs, ProxyUseArgs};
 use crate::connection::Connection;
 use crate::cookies::Cookies;
+use crate::credentials::Credentials;
 use crate::exit::Exit;
 use crate::output;
 use crate::policy::Policy;
@@ -94,10 +95,11 @@ impl Get {
             method: _,
             data: _,
             json: _,
-            headers: _,
+            headers,
             resolve,
             ceiling,
             cookies,
+            credentials,
             connection,
             output,
             go_on,
@@ -128,6 +130,7 @@ impl Get {
         let connection = Connection::resolve(connection, &RealWorld)?;
         connection.try_out()?;
         let cookies = Cookies::resolve(cookies, &RealWorld)?;
+        let credentials = Credentials::resolve(credentials, headers, &RealWorld)?;
         let request = request::describe(args)?.stream(!*json_result).decode_content(!*raw);
         let how = ProxyUseArgs {
             always_connect: *always_connect,
@@ -142,7 +145,7 @@ impl Get {
             .trust_env(!*no_env)
             .always_connect(*always_connect)
             .max_body_bytes(ceiling.max_body);
-        recipe = connection.apply(recipe);
+        recipe = credentials.apply(connection.apply(recipe));
         if let Proxies::Pool { pool, .. } = proxies {
             recipe = recipe.proxies(pool);
         }

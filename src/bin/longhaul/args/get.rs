@@ -2,6 +2,7 @@
 
 use super::connection::ConnectionArgs;
 use super::cookies::CookieArgs;
+use super::credentials::CredentialArgs;
 use super::proxies::ProxyListArgs;
 use super::shared::{CeilingArgs, PolicyArgs};
 use crate::values::{self, HeaderArg, Pin};
@@ -51,6 +52,9 @@ pub(crate) struct GetArgs {
 
     #[command(flatten)]
     pub(crate) cookies: CookieArgs,
+
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
 
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
