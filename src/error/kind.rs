@@ -37,6 +37,9 @@ pub enum ErrorKind {
     NameLookup,
     /// The target could not be connected to, or the connection broke.
     Connection,
+    /// All connections to this host that `pool_block` permits are in use, and none came free in
+    /// time.
+    NoFreeConnection,
     /// The proxy could not be reached, or broke off the handshake.
     ProxyUnreachable,
     /// The proxy answered and refused this request.
@@ -100,9 +103,11 @@ impl ErrorKind {
             Self::ConnectTimeout => "ConnectTimeout",
             Self::ReadTimeout => "ReadTimeout",
             Self::Deadline => "Timeout",
-            Self::NameNotFound | Self::NameLookup | Self::Connection | Self::Protocol => {
-                "ConnectionError"
-            }
+            Self::NameNotFound
+            | Self::NameLookup
+            | Self::Connection
+            | Self::NoFreeConnection
+            | Self::Protocol => "ConnectionError",
             Self::ProxyUnreachable | Self::ProxyRefused | Self::ProxyAuth | Self::NoProxyAlive => {
                 "ProxyError"
             }
@@ -146,6 +151,7 @@ impl ErrorKind {
             Self::NameNotFound => "name_not_found",
             Self::NameLookup => "name_lookup",
             Self::Connection => "connection",
+            Self::NoFreeConnection => "no_free_connection",
             Self::ProxyUnreachable => "proxy_unreachable",
             Self::ProxyRefused => "proxy_refused",
             Self::ProxyAuth => "proxy_auth",
@@ -183,6 +189,7 @@ impl ErrorKind {
         Self::NameNotFound,
         Self::NameLookup,
         Self::Connection,
+        Self::NoFreeConnection,
         Self::ProxyUnreachable,
         Self::ProxyRefused,
         Self::ProxyAuth,

@@ -85,6 +85,7 @@ fn is_permanent(kind: ErrorKind) -> bool {
         | ErrorKind::ReadTimeout
         | ErrorKind::NameLookup
         | ErrorKind::Connection
+        | ErrorKind::NoFreeConnection
         | ErrorKind::ProxyUnreachable
         | ErrorKind::ProxyRefused
         | ErrorKind::Ssl
@@ -163,6 +164,7 @@ impl Class {
             | ErrorKind::Deadline
             | ErrorKind::NameLookup
             | ErrorKind::Connection
+            | ErrorKind::NoFreeConnection
             | ErrorKind::ProxyUnreachable
             | ErrorKind::ProxyRefused
             | ErrorKind::NoProxyAlive

@@ -331,6 +331,18 @@ impl SessionBuilder {
         self.changed()
     }
 
+    /// Whether `pool_maxsize` is how many connections to a host there may be at all, those in use
+    /// among them; urllib3's `block`. Default: off.
+    ///
+    /// A request that finds all in use waits until one is given back: until a streamed response is
+    /// read to its end or dropped, on whichever thread that is. The wait is a part of the connect
+    /// timeout and ends with it, as `NoFreeConnection`, or with the deadline; without both it has
+    /// no end. Hosts are counted for each session and identity by themselves.
+    pub fn pool_block(mut self, block: bool) -> Self {
+        self.engine.pool_block = block;
+        self.changed()
+    }
+
     /// The own address to dial from. Default: as the operating system chooses.
     ///
     /// One that is none of this machine's is told by [`build`](Self::build).

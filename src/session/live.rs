@@ -98,10 +98,12 @@ impl Core {
     /// Tells every transport that an identity is gone.
     pub(super) fn forget(&mut self, identity: Identity) {
         self.spaces.remove(&identity);
-        self.transport.forget(identity);
-        for (_, transport) in &mut self.others {
-            transport.forget(identity);
-        }
+        self.transports().for_each(|transport| transport.forget(identity));
+    }
+
+    fn transports(&mut self) -> impl Iterator<Item = &mut Box<dyn Transport>> {
+        let others = self.others.iter_mut().map(|(_, transport)| transport);
+        std::iter::once(&mut self.transport).chain(others)
     }
 }
 
@@ -183,6 +185,12 @@ impl Session {
 
     pub(super) fn sleep_until(&self, until: Instant) {
         self.recipe.clock.sleep_until(until);
+    }
+
+    /// Closes the connections that wait for their next request, as requests' `close`; the session
+    /// stays usable. Dropping a session does the same.
+    pub fn close(&self) {
+        self.core().transports().for_each(|transport| transport.close());
     }
 
     /// Works with the cookies of the direct identity, as `requests.Session.cookies`.

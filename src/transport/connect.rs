@@ -115,6 +115,13 @@ impl Way {
     }
 }
 
+/// The host in a key of [`Way::write_key`]; `None` where a proxy fetches for any host.
+pub(super) fn host_of(key: &[u8]) -> Option<String> {
+    let (kind, rest) = key.get(size_of::<u64>()..)?.split_first()?;
+    let host = rest.get(size_of::<u16>()..).filter(|host| *kind != b'f' && !host.is_empty())?;
+    Some(String::from_utf8_lossy(host).into_owned())
+}
+
 /// Makes connections.
 #[derive(Debug)]
 pub(super) struct Connector {
@@ -196,7 +203,15 @@ impl Connector {
                 self.secure(stream, target.host, route.identity, Fault::Target, &dialer, timings)?;
         }
         let tls = tls::describe(&mut stream).map(Arc::from);
-        Ok(Conn { stream, key, identity: route.identity, tls, idle_since: None, returns: 0 })
+        Ok(Conn {
+            stream,
+            key,
+            identity: route.identity,
+            tls,
+            idle_since: None,
+            returns: 0,
+            place: None,
+        })
     }
 
     fn secure(

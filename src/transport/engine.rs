@@ -10,6 +10,7 @@
 
 use super::body::BodyReader;
 use super::connect::{Connector, Target, Way};
+use super::crowd::{Admission, Place};
 use super::cutter::Cutter;
 use super::head::Head;
 use super::hosts::Hosts;
@@ -50,6 +51,8 @@ pub struct EngineConfig {
     pub pool_connections: usize,
     /// Idle connections kept per host; urllib3's `pool_maxsize`, default 10.
     pub pool_maxsize: usize,
+    /// Whether `pool_maxsize` bounds the connections in use as well; default off.
+    pub pool_block: bool,
     /// The own address to dial from.
     pub source_address: Option<IpAddr>,
     /// The clock.
@@ -82,6 +85,7 @@ impl Default for EngineConfig {
             tls: TlsSettings::default(),
             pool_connections: 10,
             pool_maxsize: 10,
+            pool_block: false,
             source_address: None,
             clock: Arc::new(SystemClock),
             resolver: SystemResolver::shared(),
@@ -138,13 +142,14 @@ impl Engine {
     /// An engine with its own connection pool.
     ///
     /// # Errors
-    /// `Config` for certificates and keys that cannot be used, and for a source address that is
-    /// none of this machine's.
+    /// `Config` for certificates and keys that cannot be used, for a source address that is none of
+    /// this machine's, and for `pool_block` with no connection at all.
     pub fn new(config: &EngineConfig) -> Result<Self, Error> {
         let EngineConfig {
             tls,
             pool_connections,
             pool_maxsize,
+            pool_block,
             source_address,
             clock,
             resolver,
@@ -155,8 +160,12 @@ impl Engine {
         if let Some(source) = source_address {
             dial::check_source(*source)?;
         }
+        if *pool_block && *pool_maxsize == 0 {
+            let text = "pool_block permits pool_maxsize connections to a host, and that is 0";
+            return Err(Error::config(text));
+        }
         let shared = Arc::new(Shared {
-            idle: IdlePool::new(*pool_connections, *pool_maxsize),
+            idle: IdlePool::new(*pool_connections, *pool_maxsize, *pool_block),
             clock: Arc::clone(clock),
             cutter: Arc::clone(cutter),
             trace: trace.clone(),
@@ -210,14 +219,10 @@ impl Engine {
         self.key.clear();
         way.write_key(&mut self.key, &target, route);
         let mut timings = Timings::default();
-        let kept = if route.fresh {
-            self.shared.idle.close(&self.key);
-            None
-        } else {
-            self.shared.idle.take(&self.key, begun, listen(&outgoing, begun, limits))
-        };
-        let mut conn = match kept {
-            Some(conn) => {
+        let wait = Wait::connect(&*self.shared.clock, begun, limits);
+        let listen = listen(&outgoing, begun, limits);
+        let mut conn = match self.place(&target, route, listen, begun, &wait)? {
+            Start::Kept(conn) => {
                 self.shared.trace.tell(|| Event::Reused {
                     local: conn.stream.local(),
                     peer: conn.stream.peer(),
@@ -225,9 +230,8 @@ impl Engine {
                 });
                 conn
             }
-            None => {
-                let wait = Wait::connect(&*self.shared.clock, begun, limits);
-                self.connector.connect(
+            Start::New(place) => {
+                let mut conn = self.connector.connect(
                     way,
                     &target,
                     route,
@@ -236,7 +240,9 @@ impl Engine {
                     &self.shared.cutter,
                     &wait,
                     &mut timings,
-                )?
+                )?;
+                conn.place = place;
+                conn
             }
         };
 
@@ -252,6 +258,35 @@ impl Engine {
         let request = Sent { keep: request.keep && written == Written::All, bytes, ..request };
         let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request);
         self.receive(wire, outgoing.url, route, begun, timings)
+    }
+
+    /// A connection that is kept, or the right to make one, where that is limited.
+    fn place(
+        &self,
+        target: &Target<'_>,
+        route: &Route,
+        listen: Option<Duration>,
+        begun: Instant,
+        wait: &Wait<'_>,
+    ) -> Result<Start, Error> {
+        let idle = &self.shared.idle;
+        let mut now = begun;
+        loop {
+            let seen = idle.crowd().map(|crowd| crowd.moves());
+            if route.fresh {
+                idle.close(&self.key);
+            } else if let Some(conn) = idle.take(&self.key, now, listen) {
+                return Ok(Start::Kept(conn));
+            }
+            let (Some(crowd), Some(seen)) = (idle.crowd(), seen) else {
+                return Ok(Start::New(None));
+            };
+            let cutter = &self.shared.cutter;
+            match crowd.admit(&self.key, target.host, seen, wait, cutter)? {
+                Admission::Place(place) => return Ok(Start::New(Some(place))),
+                Admission::Moved => now = wait.now(),
+            }
+        }
     }
 
     /// Writes head and body; also how many bytes went.
@@ -340,6 +375,12 @@ impl Engine {
     }
 }
 
+/// What an attempt begins with.
+enum Start {
+    Kept(Conn),
+    New(Option<Place>),
+}
+
 impl Transport for Engine {
     fn attempt(
         &mut self,
@@ -355,6 +396,10 @@ impl Transport for Engine {
     fn forget(&mut self, identity: Identity) {
         self.shared.idle.forget(identity);
         self.connector.tls.forget(identity);
+    }
+
+    fn close(&mut self) {
+        self.shared.idle.clear();
     }
 }
 

@@ -12,6 +12,8 @@
 //! that may be sent twice survives that. One that may not is given a connection that has kept
 //! before, or one that a moment of listening finds silent.
 
+use super::connect::host_of;
+use super::crowd::{Crowd, Place};
 use super::stream::Stream;
 use crate::proxy::Identity;
 use std::collections::HashMap;
@@ -46,12 +48,15 @@ pub(super) struct Conn {
     pub(super) idle_since: Option<Instant>,
     /// How often it was given back; above one, its other end has shown that it keeps connections.
     pub(super) returns: u32,
+    /// Its place among those that there may be, where that is limited.
+    pub(super) place: Option<Place>,
 }
 
 /// The idle connections of one engine.
 pub(super) struct IdlePool {
     hosts: usize,
     per_host: usize,
+    crowd: Option<Arc<Crowd>>,
     state: Mutex<State>,
 }
 
@@ -76,8 +81,9 @@ struct Host {
 }
 
 impl IdlePool {
-    /// A pool for the connections of so many hosts, and so many of each.
-    pub(super) fn new(hosts: usize, per_host: usize) -> Self {
+    /// A pool for the connections of so many hosts, and so many of each; `block` counts those in
+    /// use, too.
+    pub(super) fn new(hosts: usize, per_host: usize, block: bool) -> Self {
         let state = State {
             index: HashMap::new(),
             slab: Vec::new(),
@@ -87,7 +93,13 @@ impl IdlePool {
             buffers: Vec::new(),
             warned: None,
         };
-        Self { hosts, per_host, state: Mutex::new(state) }
+        let crowd = block.then(|| Crowd::new(per_host));
+        Self { hosts, per_host, crowd, state: Mutex::new(state) }
+    }
+
+    /// The count of all connections, where they are limited.
+    pub(super) fn crowd(&self) -> Option<&Arc<Crowd>> {
+        self.crowd.as_ref()
     }
 
     /// Takes a connection that is alive as far as one can tell.
@@ -139,16 +151,24 @@ impl IdlePool {
         let oldest = state.oldest;
         let crowded = state.index.len() > self.hosts;
         let evicted = if crowded { state.remove(oldest) } else { Vec::new() };
+        let mut surplus = None;
         if let Some(host) = state.slab.get_mut(slot) {
             if host.conns.len() < self.per_host {
                 host.conns.push(conn);
             } else {
-                state.warn(&conn, self.per_host, now);
+                surplus = Some(conn);
             }
         }
-        // Closing takes system calls; nobody should wait for them.
+        let warning = surplus.as_ref().and_then(|conn| state.warning(conn, self.per_host, now));
+        // Closing takes system calls, and a log may take its time; nobody should wait for them.
         drop(state);
-        drop((aged, evicted));
+        drop((aged, evicted, surplus));
+        if let Some(warning) = warning {
+            log::warn!("{warning}");
+        }
+        if let Some(crowd) = &self.crowd {
+            crowd.note_idle();
+        }
     }
 
     /// Closes the idle connections of an identity.
@@ -160,6 +180,15 @@ impl IdlePool {
             .copied()
             .filter(|slot| state.slab.get(*slot).is_some_and(|host| host.identity == identity))
             .collect();
+        let closed: Vec<_> = slots.into_iter().map(|slot| state.remove(slot)).collect();
+        drop(state);
+        drop(closed);
+    }
+
+    /// Closes all idle connections.
+    pub(super) fn clear(&self) {
+        let mut state = self.lock();
+        let slots: Vec<usize> = state.index.values().copied().collect();
         let closed: Vec<_> = slots.into_iter().map(|slot| state.remove(slot)).collect();
         drop(state);
         drop(closed);
@@ -288,16 +317,23 @@ impl State {
         }
     }
 
-    fn warn(&mut self, conn: &Conn, per_host: usize, now: Instant) {
+    /// What to say of a connection that is thrown away, once in a while.
+    fn warning(&mut self, conn: &Conn, per_host: usize, now: Instant) -> Option<String> {
         let due = self.warned.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY);
-        if due {
-            self.warned = Some(now);
-            log::warn!(
-                "a connection to {} is thrown away, since {per_host} idle ones are kept already; \
-                 a higher pool_maxsize keeps more",
-                conn.stream.peer().map_or_else(|| "its host".to_owned(), |peer| peer.to_string())
-            );
+        if !due {
+            return None;
         }
+        self.warned = Some(now);
+        let peer = conn.stream.peer();
+        let host = match (host_of(&conn.key), peer) {
+            (Some(host), _) => host,
+            (None, Some(proxy)) => format!("the proxy {proxy}"),
+            (None, None) => "the proxy".to_owned(),
+        };
+        Some(format!(
+            "a connection to {host} is thrown away, since {per_host} idle ones are kept already; \
+             a higher pool_maxsize keeps more"
+        ))
     }
 }
 
@@ -343,6 +379,7 @@ mod tests {
                 tls: None,
                 idle_since: None,
                 returns: 0,
+                place: None,
             }
         }
     }
@@ -350,7 +387,7 @@ mod tests {
     #[test]
     fn hosts_leave_in_the_order_of_their_last_use() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(2, 1);
+        let pool = IdlePool::new(2, 1, false);
         let now = bench.clock.now();
         for key in ["a", "b"] {
             let conn = bench.conn(key, Identity::DIRECT);
@@ -369,7 +406,7 @@ mod tests {
     #[test]
     fn no_more_than_the_limit_of_each_host_and_the_youngest_first() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(2, 2);
+        let pool = IdlePool::new(2, 2, false);
         let start = bench.clock.now();
         for _ in 0..3 {
             let conn = bench.conn("a", Identity::DIRECT);
@@ -385,9 +422,26 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_too_many_is_worth_a_warning_a_minute() {
+        let mut bench = Bench::new();
+        let pool = IdlePool::new(2, 2, false);
+        let start = bench.clock.now();
+        let key = b"\x00\x00\x00\x00\x00\x00\x00\x00s\x01\xbbshop.test";
+        let mut surplus = bench.conn("", Identity::DIRECT);
+        surplus.key = Arc::from(key.as_slice());
+        let warned = |after: f64| pool.lock().warning(&surplus, 2, start + secs(after));
+        let text = warned(0.0).unwrap();
+        for part in ["to shop.test ", "since 2 idle", "pool_maxsize"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(warned(59.9), None);
+        assert!(warned(60.0).is_some());
+    }
+
+    #[test]
     fn old_dead_and_talking_connections_are_not_handed_out() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8);
+        let pool = IdlePool::new(8, 8, false);
         let start = bench.clock.now();
         let conn = bench.conn("old", Identity::DIRECT);
         pool.give_back(conn, start);
@@ -409,7 +463,7 @@ mod tests {
     #[test]
     fn what_has_not_kept_before_is_looked_at_and_listened_to() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8);
+        let pool = IdlePool::new(8, 8, false);
         let now = bench.clock.now();
         // Its end has come, just after it was given back.
         let ended = |bench: &mut Bench, returns: u32| {
@@ -449,7 +503,7 @@ mod tests {
     #[test]
     fn a_return_closes_what_has_aged_elsewhere() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8);
+        let pool = IdlePool::new(8, 8, false);
         let start = bench.clock.now();
         let conn = bench.conn("a", Identity::DIRECT);
         pool.give_back(conn, start);
@@ -461,7 +515,7 @@ mod tests {
     #[test]
     fn a_host_without_connections_does_not_keep_others_from_ageing() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8);
+        let pool = IdlePool::new(8, 8, false);
         let start = bench.clock.now();
         for key in ["gone", "old"] {
             let conn = bench.conn(key, Identity::DIRECT);
@@ -480,7 +534,7 @@ mod tests {
     #[test]
     fn a_fresh_connection_takes_the_place_of_those_that_stand() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8);
+        let pool = IdlePool::new(8, 8, false);
         let now = bench.clock.now();
         for key in ["a", "a", "b"] {
             let conn = bench.conn(key, Identity::DIRECT);
@@ -495,7 +549,7 @@ mod tests {
     #[test]
     fn a_hundred_thousand_rotating_users_leave_few_connections() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(10, 10);
+        let pool = IdlePool::new(10, 10, false);
         let now = bench.clock.now();
         let first = bench.conn("a", Identity::DIRECT);
         let socket = TcpStream::connect(bench.listener.local_addr().unwrap()).unwrap();
@@ -511,6 +565,7 @@ mod tests {
                 tls: None,
                 idle_since: None,
                 returns: 0,
+                place: None,
             };
             pool.give_back(conn, now);
             assert!(bench.cutter.live_sockets() <= 10);
@@ -523,7 +578,7 @@ mod tests {
     #[test]
     fn forgetting_an_identity_closes_its_connections_alone() {
         let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8);
+        let pool = IdlePool::new(8, 8, false);
         let now = bench.clock.now();
         // Identities come from proxies; a second one is enough to tell them apart.
         let other: crate::proxy::Route = crate::proxy::Route::direct();

@@ -21,6 +21,7 @@
 
 mod body;
 mod connect;
+mod crowd;
 mod cutter;
 mod dechunk;
 mod dial;
@@ -211,4 +212,7 @@ pub trait Transport: fmt::Debug + Send {
     fn forget(&mut self, identity: Identity) {
         let _ = identity;
     }
+
+    /// Closes every idle connection.
+    fn close(&mut self) {}
 }

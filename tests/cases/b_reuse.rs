@@ -1,7 +1,8 @@
 //! Section B: connections that are used again.
 
 use crate::answers::playing;
-use crate::roads::{Road, World, assert_is, each, recipe};
+use crate::roads::{Always, NAME, Road, World, assert_is, each, recipe};
+use crate::said;
 use http::Method;
 use longhaul::error::{Fault, Phase, WaitReason};
 use longhaul::lab::{Origin, Received, Reply, Script, hostile};
@@ -358,4 +359,37 @@ fn facts_of_the_connection_are_true_to_the_wire() {
             assert_eq!(facts.tls.is_some(), road.is_tls());
         }
     });
+}
+
+#[test]
+fn c145_as_many_connections_as_threads_and_one_warning_for_what_is_thrown_away() {
+    said::listen();
+    let origin = Origin::builder().handler(|_: &Received| Reply::ok("ok")).start().unwrap();
+    let recipe = recipe();
+    let (threads, each) = (32, 5);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let session = recipe.build().unwrap();
+                for _ in 0..each {
+                    session.get(origin.url("/")).send().unwrap();
+                }
+            });
+        }
+    });
+    let counts = origin.counts();
+    assert_eq!((counts.accepted, counts.requests), (threads, threads * each));
+
+    // In one session only streamed responses can be more than what is kept.
+    let session = recipe.pool_maxsize(2).resolver(Always::home()).build().unwrap();
+    let url = origin.url("/").replace("127.0.0.1", NAME);
+    for _ in 0..2 {
+        let held: Vec<_> = (0..5).map(|_| session.get(&url).stream(true).send().unwrap()).collect();
+        assert!(held.iter().all(|response| response.text().unwrap() == "ok"), "nothing is lost");
+    }
+    let warnings = said::with("is thrown away");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for part in [NAME, "2 idle", "pool_maxsize"] {
+        assert!(warnings[0].contains(part), "{warnings:?}");
+    }
 }
