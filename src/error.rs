@@ -76,12 +76,19 @@ struct Inner {
 
 impl Error {
     /// An error of this kind; `message` is one sentence without credentials.
-    pub(crate) fn new(
-        kind: ErrorKind,
-        phase: Phase,
-        fault: Fault,
-        message: impl Into<String>,
-    ) -> Self {
+    ///
+    /// For hooks, and for transports of one's own: `phase` and `fault` decide what it is charged
+    /// to and who is to blame.
+    ///
+    /// # Examples
+    /// ```
+    /// use longhaul::error::{Error, ErrorKind, Fault, Phase};
+    ///
+    /// let text = "the page is the form for logging in";
+    /// let error = Error::new(ErrorKind::Hook, Phase::Body, Fault::Target, text);
+    /// assert_eq!(error.to_string(), text);
+    /// ```
+    pub fn new(kind: ErrorKind, phase: Phase, fault: Fault, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
             phase,
@@ -200,17 +207,20 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+    /// The cause, as [`source`](StdError::source) gives it back.
+    pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
-    pub(crate) fn with_unsent(mut self, unsent: bool) -> Self {
+    /// Sets [`is_unsent`](Self::is_unsent), which goes by the phase unless it is set.
+    pub fn with_unsent(mut self, unsent: bool) -> Self {
         self.0.unsent = unsent;
         self
     }
 
-    pub(crate) fn with_stale(mut self, stale: bool) -> Self {
+    /// Sets [`is_stale`](Self::is_stale).
+    pub fn with_stale(mut self, stale: bool) -> Self {
         self.0.stale = stale;
         self
     }

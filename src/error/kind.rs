@@ -84,6 +84,8 @@ pub enum ErrorKind {
     BodyNotReplayable,
     /// The address seen by the world is the own one although a proxy is in use.
     ExitLeak,
+    /// A hook of the user's refused the request or the response.
+    Hook,
     /// The work was given up on purpose: by a stop of the run or by its owner.
     Cancelled,
     /// A setting, flag or file of the user's is wrong.
@@ -126,6 +128,7 @@ impl ErrorKind {
             Self::BodyNotReplayable => "UnrewindableBodyError",
             Self::TooLarge
             | Self::ExitLeak
+            | Self::Hook
             | Self::Cancelled
             | Self::Config
             | Self::Io
@@ -174,6 +177,7 @@ impl ErrorKind {
             Self::InvalidJson => "invalid_json",
             Self::BodyNotReplayable => "body_not_replayable",
             Self::ExitLeak => "exit_leak",
+            Self::Hook => "hook",
             Self::Cancelled => "cancelled",
             Self::Config => "config",
             Self::Io => "io",
@@ -212,6 +216,7 @@ impl ErrorKind {
         Self::InvalidJson,
         Self::BodyNotReplayable,
         Self::ExitLeak,
+        Self::Hook,
         Self::Cancelled,
         Self::Config,
         Self::Io,

@@ -19,11 +19,13 @@
 //! - DIFFERENCE(port-zero): port 0 is `InvalidUrl`; requests silently uses the default port.
 //! - DIFFERENCE(raw-params): parameters are pairs; a query that is ready made is written into the
 //!   URL, and escaped as the URL is.
+//! - DIFFERENCE(mounted-scheme): a URL of a scheme that a transport is mounted for is prepared like
+//!   any other; requests leaves it as it is and drops the parameters.
 //! - DIFFERENCE(framing): Content-Length and Transfer-Encoding given by hand are ignored, since
 //!   the body decides them.
 
 use super::quote;
-use super::{Auth, Body, Headers, Request, Settings};
+use super::{Auth, Body, Headers, Overrides, OwnCookies, Request, Settings};
 use crate::error::{Error, ErrorKind};
 use http::Method;
 use std::borrow::Cow;
@@ -45,6 +47,42 @@ pub struct Prepared {
     /// Credentials that each attempt makes anew: Digest and custom ones. Others are among the
     /// fields already.
     pub auth: Option<Auth>,
+    /// The request's own cookies, for this origin; where `headers` hold a `Cookie` field it goes
+    /// in their place.
+    pub cookies: OwnCookies,
+    /// What differs from the session that sends it.
+    pub overrides: Overrides,
+}
+
+impl Prepared {
+    /// Path and query, as they stand in the request line.
+    ///
+    /// # Examples
+    /// ```
+    /// use http::Method;
+    /// use longhaul::message::{Request, Settings, prepare};
+    ///
+    /// let request = Request::new(Method::GET, "http://h.test/a b#c").param("q", "1");
+    /// let prepared = prepare(&Settings::default(), &request)?;
+    /// assert_eq!(prepared.path_url(), "/a%20b?q=1");
+    /// # Ok::<(), longhaul::Error>(())
+    /// ```
+    pub fn path_url(&self) -> &str {
+        // A prepared URL has a path; what comes before it ends where the path begins.
+        let text = &self.url[url::Position::BeforePath..url::Position::AfterQuery];
+        if text.is_empty() { "/" } else { text }
+    }
+
+    /// Brings what a user may have changed back to what is sent.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        if !self.url.username().is_empty() || self.url.password().is_some() {
+            // Nobody may read them in a history; whoever wants them sent says so in a field.
+            let text = "a prepared URL has a user name or password; send them as Authorization";
+            return Err(Error::local(ErrorKind::InvalidUrl, text));
+        }
+        check_host(&self.url).map_err(|why| invalid_url(self.url.as_str(), why))?;
+        self.cookies.check()
+    }
 }
 
 /// The URL as requests would send it: trimmed, percent-encoded, IDNA, parameters appended.
@@ -55,15 +93,24 @@ pub struct Prepared {
 /// `MissingScheme` for a text without one, `InvalidScheme` for another than http and https,
 /// `InvalidUrl` for what has no usable host or port. Each shows the URL without credentials.
 pub fn prepare_url(url: &str, params: &[(String, String)]) -> Result<Url, Error> {
-    Ok(split_url(url, &[params])?.0)
+    Ok(split_url(url, &[params], &[])?.0)
 }
 
 /// Applies the settings: session defaults ⊕ request.
 ///
 /// # Errors
-/// As [`prepare_url`], and `InvalidHeader`.
+/// As [`prepare_url`], and `InvalidHeader` for a field or cookie that cannot be sent.
 pub fn prepare(settings: &Settings, request: &Request) -> Result<Prepared, Error> {
-    let (url, userinfo) = split_url(&request.url, &[&settings.params, &request.params])?;
+    let mut prepared = assemble(settings, request)?;
+    prepared.overrides = request.overrides.clone();
+    Ok(prepared)
+}
+
+/// As [`prepare`], for who has the overrides at hand: they are not copied.
+pub(crate) fn assemble(settings: &Settings, request: &Request) -> Result<Prepared, Error> {
+    let params: [&[(String, String)]; 2] = [&settings.params, &request.params];
+    let (url, userinfo) = split_url(&request.url, &params, &settings.mounts)?;
+    request.cookies.check()?;
     let mut headers = merged(&settings.headers, &request.headers)?;
     headers.remove("Content-Length");
     headers.remove("Transfer-Encoding");
@@ -94,8 +141,15 @@ pub fn prepare(settings: &Settings, request: &Request) -> Result<Prepared, Error
             headers.insert("Authorization", value)?;
         }
     }
-    let (method, body) = (request.method.clone(), request.body.clone());
-    Ok(Prepared { method, url, headers, body, auth: each_time })
+    Ok(Prepared {
+        method: request.method.clone(),
+        url,
+        headers,
+        body: request.body.clone(),
+        cookies: request.cookies.clone(),
+        auth: each_time,
+        overrides: Overrides::default(),
+    })
 }
 
 /// requests' `merge_setting`: a request's field takes the place of the session's, `None` removes.
@@ -118,15 +172,22 @@ fn merged(session: &Headers, request: &[(String, Option<Vec<u8>>)]) -> Result<He
 }
 
 /// The prepared URL, and the credentials that stood in it.
-fn split_url(given: &str, params: &[&[(String, String)]]) -> Result<(Url, Option<Auth>), Error> {
+///
+/// `mounts` are prefixes, in lower case, that transports other than those for http and https take.
+fn split_url(
+    given: &str,
+    params: &[&[(String, String)]],
+    mounts: &[String],
+) -> Result<(Url, Option<Auth>), Error> {
     let text = given.trim();
-    let pieces = Pieces::of(text)?;
+    let pieces = Pieces::of(text, mounts)?;
     let invalid = |why: &str| invalid_url(text, why);
     let (userinfo, host_port) = match pieces.authority.rsplit_once('@') {
         Some((userinfo, host_port)) => (Some(userinfo), host_port),
         None => (None, pieces.authority),
     };
-    if host_port.is_empty() || host_port.starts_with([':', '*', '.']) {
+    let is_web = is_web(pieces.scheme);
+    if is_web && (host_port.is_empty() || host_port.starts_with([':', '*', '.'])) {
         return Err(invalid("has no usable host"));
     }
     let path = quote::component(pieces.path, &quote::PATH).map_or(pieces.path.into(), Cow::from);
@@ -212,7 +273,7 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    fn of(text: &'a str) -> Result<Self, Error> {
+    fn of(text: &'a str, mounts: &[String]) -> Result<Self, Error> {
         let Some((scheme, rest)) = text.split_once(':').filter(|(s, _)| !s.starts_with('/')) else {
             let text = format!(
                 "the URL {:?} has no scheme; perhaps https://{} is meant",
@@ -221,7 +282,7 @@ impl<'a> Pieces<'a> {
             );
             return Err(Error::local(ErrorKind::MissingScheme, text));
         };
-        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        if !is_web(scheme) && !mounts.iter().any(|prefix| is_under(text, prefix)) {
             return Err(invalid_scheme(text));
         }
         let Some(rest) = rest.strip_prefix("//") else {
@@ -239,6 +300,18 @@ impl<'a> Pieces<'a> {
         };
         Ok(Self { scheme, authority, path, query, fragment })
     }
+}
+
+/// Whether it is a scheme that the engine speaks.
+pub(crate) fn is_web(scheme: &str) -> bool {
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// Whether a URL begins with a prefix that is in lower case; requests' rule for adapters.
+pub(crate) fn is_under(url: &str, prefix: &str) -> bool {
+    url.as_bytes()
+        .get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
 }
 
 fn cut<'a>(text: &'a str, at: &[char]) -> (&'a str, &'a str) {

@@ -16,10 +16,12 @@
 //! - DIFFERENCE(location-query): `?` alone takes the query away (RFC 3986 5.2.2); requests keeps it.
 //! - DIFFERENCE(explicit-host): a `Host` field given by hand stays with the origin that it was
 //!   given for; requests sends it to the next one.
+//! - DIFFERENCE(mounted-redirect): no redirect leads from http or https to another scheme, even if
+//!   a transport is mounted for it; requests follows to every adapter.
 //! - The forms named in [`prepare_url`](super::prepare_url) (`canonical-url`, `dot-segments`).
 
-use super::prepare::{check_host, invalid_scheme, invalid_url};
-use super::{Body, Netrc, Overrides, Prepared, Setting, Settings, quote};
+use super::prepare::{check_host, invalid_scheme, invalid_url, is_web};
+use super::{Body, Netrc, Overrides, OwnCookies, Prepared, Setting, Settings, quote};
 use crate::error::{Error, Fault, Phase};
 use crate::policy::Retry;
 use http::{HeaderMap, Method, header};
@@ -59,7 +61,7 @@ pub fn is_redirect(status: u16, headers: &HeaderMap) -> bool {
 ///
 /// Method, body and fields change as in requests: 303 becomes GET (HEAD stays), so does 302, and
 /// 301 for POST alone; 307 and 308 keep method and body. Credentials stay on the same origin and
-/// from http to https on default ports. Cookie and Proxy-Authorization are always dropped: the
+/// from http to https on default ports, and so do the request's own cookies. Cookie and Proxy-Authorization are always dropped: the
 /// flight adds the cookies of the jar, the transport what the next proxy needs.
 ///
 /// # Errors
@@ -89,6 +91,7 @@ pub fn follow(
     if leaves_origin(&previous.url, &url) {
         next.headers.remove("Authorization");
         next.auth = None;
+        next.cookies = OwnCookies::new();
         for field in rules.secret_headers.iter().chain(rules.removed_by_retry) {
             next.headers.remove(field);
         }
@@ -138,9 +141,10 @@ fn target(base: &Url, location: &[u8]) -> Result<Url, Error> {
     let text = quote::requote(&bytes);
 
     let (scheme, rest) = split_scheme(&text);
+    // A mounted scheme may redirect within itself; nobody else is led to it.
     if let Some(scheme) = scheme
-        && !scheme.eq_ignore_ascii_case("http")
-        && !scheme.eq_ignore_ascii_case("https")
+        && !is_web(scheme)
+        && !scheme.eq_ignore_ascii_case(base.scheme())
     {
         return Err(of_target(&invalid_scheme(&text)));
     }

@@ -5,7 +5,8 @@
 //! bad line then has one failed result, and not a program that stops.
 
 use super::{
-    Auth, Body, Cert, Multipart, Overrides, Setting, TlsVersion, Validators, Verify, quote,
+    Auth, Body, Cert, Hooks, Multipart, NextAttempt, Overrides, OwnCookies, Response, Setting,
+    TlsVersion, Validators, Verify, quote,
 };
 use crate::error::{Error, ErrorKind};
 use crate::policy::{Retry, Timeouts};
@@ -29,6 +30,8 @@ pub struct Request {
     pub headers: Vec<(String, Option<Vec<u8>>)>,
     /// Parameters after those of the URL and of the session.
     pub params: Vec<(String, String)>,
+    /// Cookies besides those of the jar, for this request alone.
+    pub cookies: OwnCookies,
     /// The body.
     pub body: Body,
     /// The media type of the body, sent unless a `Content-Type` field is given.
@@ -47,6 +50,7 @@ impl Request {
             url: url.into(),
             headers: Vec::new(),
             params: Vec::new(),
+            cookies: OwnCookies::new(),
             body: Body::Empty,
             content_type: None,
             overrides: Overrides::default(),
@@ -89,6 +93,15 @@ impl Request {
         V: Into<String>,
     {
         self.params.extend(pairs.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// Sends a cookie besides those of the jar, and in the place of one of its name.
+    ///
+    /// It is for this request and stays with its origin; the session does not keep it (requests'
+    /// `cookies=`). A `Cookie` field given by hand goes in the place of both.
+    pub fn cookie(mut self, name: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Self {
+        self.cookies.insert(name, value);
         self
     }
 
@@ -236,9 +249,47 @@ impl Request {
         self
     }
 
-    /// The ceiling of decoded body bytes.
-    pub fn max_body_bytes(mut self, bytes: u64) -> Self {
-        self.overrides.max_body_bytes = Setting::Set(bytes);
+    /// The ceiling of decoded body bytes; `None` takes the session's away.
+    pub fn max_body_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
+        self.overrides.max_body_bytes = ceiling(most.into());
+        self
+    }
+
+    /// The ceiling of body bytes on the wire; `None` takes the session's away.
+    pub fn max_wire_bytes(mut self, most: impl Into<Option<u64>>) -> Self {
+        self.overrides.max_wire_bytes = ceiling(most.into());
+        self
+    }
+
+    /// A hook for every response of the chain, in the place of the session's; see
+    /// [`Hooks::response`].
+    pub fn response_hook(
+        self,
+        hook: impl Fn(Response) -> Result<Response, Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.with_hooks(|hooks| hooks.response(hook))
+    }
+
+    /// A hook before each attempt, in the place of the session's; see [`Hooks::attempt`].
+    pub fn attempt_hook(
+        self,
+        hook: impl Fn(&mut NextAttempt<'_>) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.with_hooks(|hooks| hooks.attempt(hook))
+    }
+
+    fn with_hooks(mut self, add: impl FnOnce(Hooks) -> Hooks) -> Self {
+        let have = match self.overrides.hooks {
+            Setting::Set(hooks) => hooks,
+            Setting::Inherit | Setting::Unset => Hooks::new(),
+        };
+        self.overrides.hooks = Setting::Set(add(have));
+        self
+    }
+
+    /// Calls none of the session's hooks.
+    pub fn no_hooks(mut self) -> Self {
+        self.overrides.hooks = Setting::Unset;
         self
     }
 
@@ -264,12 +315,17 @@ impl fmt::Debug for Request {
             .field("url", &quote::shown(&self.url))
             .field("headers", &names)
             .field("params", &self.params)
+            .field("cookies", &self.cookies)
             .field("body", &self.body)
             .field("content_type", &self.content_type)
             .field("overrides", &self.overrides)
             .field("id", &self.id)
             .finish()
     }
+}
+
+fn ceiling(most: Option<u64>) -> Setting<u64> {
+    most.map_or(Setting::Unset, Setting::Set)
 }
 
 /// What a pool or batch can be fed with.
@@ -340,6 +396,19 @@ mod tests {
         let map = BTreeMap::from([(vec![1], 2)]);
         let error = Request::new(Method::POST, "http://h/").json(&map).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidJson);
+    }
+
+    #[test]
+    fn no_value_of_a_field_or_cookie_is_shown() {
+        let request = Request::new(Method::GET, "http://anna:s3cret@h/")
+            .header("X-Api-Key", "s3cret")
+            .cookie("sid", "s3cret")
+            .basic_auth("anna", "s3cret")
+            .body("s3cret");
+        let bytes = format!("{:?}", b"s3cret");
+        let shown = format!("{request:?}");
+        assert!(!shown.contains("s3cret") && !shown.contains(bytes.trim_matches(['[', ']'])));
+        assert!(["X-Api-Key", "sid"].iter().all(|name| shown.contains(name)), "{shown}");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 use super::decode::names_unknown_coding;
 use super::encoding::{apparent_encoding, decode_text, encoding_of};
 use super::links::{Link, parse_links};
+use super::prepare::Prepared;
 use super::read::{BodyReader, Chunks, Lines, Spent, Split, save, unwritten};
 use super::redirect::is_redirect;
 use super::validators::Validators;
@@ -106,20 +107,27 @@ pub enum ResponseBody {
 
 /// The answer to a request.
 pub struct Response {
-    parts: Box<ResponseParts>,
+    kept: Box<Kept>,
     /// A streamed body, once it was read as a whole.
     read: OnceLock<Bytes>,
+}
+
+/// The parts, and what only a flight knows.
+struct Kept {
+    parts: ResponseParts,
+    request: Option<Prepared>,
+    next: Option<Box<Prepared>>,
 }
 
 impl Response {
     /// Puts a response together.
     pub fn from_parts(parts: ResponseParts) -> Self {
-        Self { parts: Box::new(parts), read: OnceLock::new() }
+        Self { kept: Box::new(Kept { parts, request: None, next: None }), read: OnceLock::new() }
     }
 
     /// Takes it apart; a streamed body that was read is there as bytes.
     pub fn into_parts(self) -> ResponseParts {
-        let mut parts = *self.parts;
+        let mut parts = self.kept.parts;
         if let Some(bytes) = self.read.into_inner() {
             parts.body = ResponseBody::Bytes(bytes);
         }
@@ -128,33 +136,33 @@ impl Response {
 
     /// The status code.
     pub fn status(&self) -> u16 {
-        self.parts.status
+        self.kept.parts.status
     }
 
     /// The reason phrase as it came; may be empty.
     pub fn reason(&self) -> &str {
-        &self.parts.reason
+        &self.kept.parts.reason
     }
 
     /// Whether the status is below 400, as requests' `ok`: a redirect that was not followed is
     /// ok too.
     pub fn ok(&self) -> bool {
-        self.parts.status < 400
+        self.kept.parts.status < 400
     }
 
     /// Whether it asks for another URL: 301, 302, 303, 307 or 308 with a Location.
     pub fn is_redirect(&self) -> bool {
-        is_redirect(self.parts.status, &self.parts.headers)
+        is_redirect(self.kept.parts.status, &self.kept.parts.headers)
     }
 
     /// Whether it is one of the permanent redirects: 301 or 308 with a Location.
     pub fn is_permanent_redirect(&self) -> bool {
-        self.is_redirect() && matches!(self.parts.status, 301 | 308)
+        self.is_redirect() && matches!(self.kept.parts.status, 301 | 308)
     }
 
     /// The fields.
     pub fn headers(&self) -> &HeaderMap {
-        &self.parts.headers
+        &self.kept.parts.headers
     }
 
     /// The value of a field as text; several lines of it joined by commas, as in requests.
@@ -176,7 +184,7 @@ impl Response {
     /// # Ok::<(), longhaul::Error>(())
     /// ```
     pub fn header(&self, name: &str) -> Option<String> {
-        let mut lines = self.parts.headers.get_all(name).iter();
+        let mut lines = self.kept.parts.headers.get_all(name).iter();
         let text = |value: &header::HeaderValue| -> String {
             value.as_bytes().iter().map(|byte| char::from(*byte)).collect()
         };
@@ -191,28 +199,28 @@ impl Response {
     /// Whether the body is as it came because `Content-Encoding` names a coding that is unknown
     /// here, or whose feature is off.
     pub fn is_undecoded(&self) -> bool {
-        names_unknown_coding(&self.parts.headers)
+        names_unknown_coding(&self.kept.parts.headers)
     }
 
     /// The value of `Content-Type` as it came.
     pub fn content_type(&self) -> Option<&str> {
-        self.parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+        self.kept.parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
     }
 
     /// Its validators, for [`if_changed`](crate::RequestBuilder::if_changed) of a later request.
     pub fn validators(&self) -> Validators {
-        Validators::of(&self.parts.headers)
+        Validators::of(&self.kept.parts.headers)
     }
 
     /// Whether it says that nothing has changed (304). Its body is empty, and [`ok`](Self::ok) is
     /// true, as in requests.
     pub fn not_modified(&self) -> bool {
-        self.parts.status == 304
+        self.kept.parts.status == 304
     }
 
     /// The names of the cookies that it sets, in order, without their values.
     pub fn set_cookie_names(&self) -> impl Iterator<Item = String> {
-        self.parts.headers.get_all(header::SET_COOKIE).iter().map(|value| {
+        self.kept.parts.headers.get_all(header::SET_COOKIE).iter().map(|value| {
             let pair = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
             let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
             String::from_utf8_lossy(name.trim_ascii()).into_owned()
@@ -221,7 +229,7 @@ impl Response {
 
     /// The links of its `Link` fields (RFC 8288), parsed as requests does.
     pub fn links(&self) -> Vec<Link> {
-        let values = self.parts.headers.get_all(header::LINK).iter();
+        let values = self.kept.parts.headers.get_all(header::LINK).iter();
         values.flat_map(|value| parse_links(&String::from_utf8_lossy(value.as_bytes()))).collect()
     }
 
@@ -229,57 +237,71 @@ impl Response {
     pub fn link(&self, rel: &str) -> Option<Url> {
         let links = self.links();
         let link = links.iter().find(|link| link.has_rel(rel))?;
-        self.parts.url.join(&link.url).ok()
+        self.kept.parts.url.join(&link.url).ok()
     }
 
     /// The final URL.
     pub fn url(&self) -> &Url {
-        &self.parts.url
+        &self.kept.parts.url
     }
 
     /// The method of the last hop.
     pub fn method(&self) -> &Method {
-        &self.parts.method
+        &self.kept.parts.method
+    }
+
+    /// The request that it answers, as it was sent: with the cookies of its attempt and what hooks
+    /// made of it. `None` for a response that no session received.
+    pub fn request(&self) -> Option<&Prepared> {
+        self.kept.request.as_ref()
+    }
+
+    /// The request that a redirect asks for and nobody followed, for
+    /// [`Session::send_prepared`](crate::Session::send_prepared); requests' `next`.
+    ///
+    /// `None` where redirects are followed, and where it is none.
+    pub fn next(&self) -> Option<&Prepared> {
+        self.kept.next.as_deref()
     }
 
     /// Every hop before this one.
     pub fn history(&self) -> &[Response] {
-        &self.parts.history
+        &self.kept.parts.history
     }
 
     /// Every attempt that was made, oldest first.
     pub fn attempts(&self) -> &[Attempt] {
-        &self.parts.attempts
+        &self.kept.parts.attempts
     }
 
     /// The proxy of the last attempt, without credentials.
     pub fn proxy(&self) -> Option<&str> {
-        self.parts.proxy.as_deref()
+        self.kept.parts.proxy.as_deref()
     }
 
     /// Phases of the last attempt.
     pub fn timings(&self) -> Timings {
-        self.parts.timings
+        self.kept.parts.timings
     }
 
     /// From the first attempt to the end, waits included.
     pub fn elapsed(&self) -> Duration {
-        self.parts.elapsed
+        self.kept.parts.elapsed
     }
 
     /// The connection of the last attempt.
     pub fn connection(&self) -> &ConnectionFacts {
-        &self.parts.connection
+        &self.kept.parts.connection
     }
 
     /// Body bytes that came off the wire; for a streamed body those that had come with the head.
     pub fn wire_bytes(&self) -> u64 {
-        self.parts.wire_bytes
+        self.kept.parts.wire_bytes
     }
 
     /// The body as far as it is in memory; empty where it is streamed and was not read.
     pub fn body(&self) -> &[u8] {
-        match &self.parts.body {
+        match &self.kept.parts.body {
             ResponseBody::Bytes(bytes) => bytes,
             ResponseBody::Reader(_) => self.read.get().map_or(&[], |bytes| bytes),
         }
@@ -291,7 +313,7 @@ impl Response {
     /// Those of reading the body: `ReadTimeout`, `IncompleteBody`, `ContentDecoding`, `TooLarge` …
     /// with phase `Body`; `Io` for a streamed body that [`copy_to`](Self::copy_to) handed on.
     pub fn bytes(&self) -> Result<Bytes, Error> {
-        let reader = match &self.parts.body {
+        let reader = match &self.kept.parts.body {
             ResponseBody::Bytes(bytes) => return Ok(bytes.clone()),
             ResponseBody::Reader(reader) => reader,
         };
@@ -398,7 +420,7 @@ impl Response {
         local: impl Fn(io::Error) -> Error,
     ) -> Result<u64, Error> {
         let have = self.body();
-        if let ResponseBody::Reader(reader) = &self.parts.body
+        if let ResponseBody::Reader(reader) = &self.kept.parts.body
             && self.read.get().is_none()
         {
             let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -436,21 +458,36 @@ impl Response {
     /// # Errors
     /// `HttpStatus`; [`Error::response`] gives the response back.
     pub fn raise_for_status(self) -> Result<Self, Error> {
-        let who = match self.parts.status {
+        let who = match self.kept.parts.status {
             400..500 => "Client",
             500..600 => "Server",
             _ => return Ok(self),
         };
-        let text = format!("{} {who} Error: {}", self.parts.status, self.parts.reason);
+        let text = format!("{} {who} Error: {}", self.kept.parts.status, self.kept.parts.reason);
         let error = Error::new(ErrorKind::HttpStatus, Phase::Headers, Fault::Target, text)
             .with_url(self.shown_url())
             .with_proxy(self.proxy())
-            .with_attempts(self.parts.attempts.clone());
+            .with_attempts(self.kept.parts.attempts.clone());
         Err(error.with_response(self))
     }
 
+    pub(crate) fn with_request(mut self, request: Prepared) -> Self {
+        self.kept.request = Some(request);
+        self
+    }
+
+    pub(crate) fn with_next(mut self, next: Prepared) -> Self {
+        self.kept.next = Some(Box::new(next));
+        self
+    }
+
+    /// The hops and the attempts before it, which are given on.
+    pub(crate) fn course(&mut self) -> (&mut Vec<Self>, &mut Vec<Attempt>) {
+        (&mut self.kept.parts.history, &mut self.kept.parts.attempts)
+    }
+
     fn content_type_bytes(&self) -> Option<&[u8]> {
-        self.parts.headers.get(header::CONTENT_TYPE).map(header::HeaderValue::as_bytes)
+        self.kept.parts.headers.get(header::CONTENT_TYPE).map(header::HeaderValue::as_bytes)
     }
 
     fn body_error(&self, error: io::Error) -> Error {
@@ -461,7 +498,7 @@ impl Response {
 
     fn shown_url(&self) -> &str {
         // Userinfo never gets into a prepared URL.
-        self.parts.url.as_str()
+        self.kept.parts.url.as_str()
     }
 }
 
@@ -484,7 +521,7 @@ impl Error {
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Response({} {})", self.parts.status, self.parts.url)
+        write!(f, "Response({} {})", self.kept.parts.status, self.kept.parts.url)
     }
 }
 

@@ -4,7 +4,7 @@
 //! what it leaves out comes from the session. The three states are a type here, so that "not
 //! given" and "taken away" cannot be confused.
 
-use super::{Auth, Cert, Headers, Netrc, TlsSettings, TlsVersion, Verify};
+use super::{Auth, Cert, Headers, Hooks, Netrc, TlsSettings, TlsVersion, Verify};
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
 use std::sync::Arc;
@@ -72,6 +72,10 @@ pub struct Settings {
     pub proxies_required: bool,
     /// The credentials file, once it was read; default none.
     pub netrc: Option<Arc<Netrc>>,
+    /// requests' `hooks`; default none.
+    pub hooks: Hooks,
+    /// The prefixes that transports are mounted under, longest first; default none.
+    pub mounts: Vec<String>,
 }
 
 impl Default for Settings {
@@ -94,6 +98,8 @@ impl Default for Settings {
             trust_env: true,
             proxies_required: false,
             netrc: None,
+            hooks: Hooks::new(),
+            mounts: Vec::new(),
         }
     }
 }
@@ -144,8 +150,12 @@ pub struct Overrides {
     pub tls_min_version: Setting<TlsVersion>,
     /// The highest TLS version.
     pub tls_max_version: Setting<TlsVersion>,
-    /// Decoded ceiling.
-    pub max_body_bytes: Setting<u64>,
     /// Whether content codings are undone; default on.
     pub decode_content: Option<bool>,
+    /// Ceiling of decoded body bytes.
+    pub max_body_bytes: Setting<u64>,
+    /// Ceiling of body bytes on the wire.
+    pub max_wire_bytes: Setting<u64>,
+    /// Hooks; those of an event take the place of the session's of that event.
+    pub hooks: Setting<Hooks>,
 }

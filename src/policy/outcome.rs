@@ -114,6 +114,7 @@ fn is_permanent(kind: ErrorKind) -> bool {
         | ErrorKind::InvalidProxyUrl
         | ErrorKind::InvalidJson
         | ErrorKind::BodyNotReplayable
+        | ErrorKind::Hook
         | ErrorKind::Config
         | ErrorKind::Io
         | ErrorKind::Internal => true,
@@ -183,6 +184,7 @@ impl Class {
             | ErrorKind::HttpStatus
             | ErrorKind::InvalidJson
             | ErrorKind::BodyNotReplayable
+            | ErrorKind::Hook
             | ErrorKind::Io
             | ErrorKind::Internal => Self::Permanent,
             ErrorKind::ProxyAuth => Self::ProxyAuth,

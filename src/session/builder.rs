@@ -13,12 +13,16 @@ use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
 use super::{CookieCollector, CookieJar, Proxies, Session, environment};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Auth, Cert, Netrc, Settings, TlsSettings, TlsVersion, Verify};
+use crate::message::{
+    Auth, Cert, Hooks, Netrc, NextAttempt, Response, Settings, TlsSettings, TlsVersion, Verify,
+};
 use crate::policy::{Bound, HostCircuit, Retry, RetryBudget, Timeouts, WorstCase};
 use crate::proxy::{EnvProxies, ExitBook, Identity, ProxyPool, ProxyStats};
 use crate::rng::Rng;
 use crate::time::{Clock, SystemClock};
-use crate::transport::{Cutter, Engine, EngineConfig, Event, Resolve, Trace, Transport};
+use crate::transport::{
+    Cutter, Engine, EngineConfig, Event, IntoTransport, Resolve, Trace, Transport,
+};
 use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
@@ -58,6 +62,8 @@ pub struct SessionBuilder {
     pub(super) lessons: Option<Arc<Lessons>>,
     engine: EngineConfig,
     make_transport: Option<Arc<MakeTransport>>,
+    /// Beside the prefixes of the settings.
+    mounts: Vec<Arc<MakeTransport>>,
     cookies: CookieJar,
     cookie_collector: Option<CookieCollector>,
     seed: Option<u64>,
@@ -101,6 +107,7 @@ impl Default for SessionBuilder {
             lessons: None,
             engine: EngineConfig::default(),
             make_transport: None,
+            mounts: Vec::new(),
             cookies: CookieJar::default(),
             cookie_collector: None,
             seed: None,
@@ -435,12 +442,90 @@ impl SessionBuilder {
     }
 
     /// Another transport than sockets: a [`Script`](crate::transport::Script), or one's own.
+    ///
+    /// It takes every http and https URL that no [`mount`](Self::mount) does.
     pub fn transport<T>(mut self, make: impl Fn() -> T + Send + Sync + 'static) -> Self
     where
-        T: Transport + 'static,
+        T: IntoTransport,
     {
-        self.make_transport = Some(Arc::new(move || Ok(Box::new(make()) as Box<dyn Transport>)));
+        self.make_transport = Some(Arc::new(move || make().into_transport()));
         self.changed()
+    }
+
+    /// A transport for the URLs that begin with `prefix`; requests' `mount`, `make` being what
+    /// makes the adapter of each session.
+    ///
+    /// The longest prefix that fits decides, without regard to case; `http://` and `https://`
+    /// stand for the engine, or for [`transport`](Self::transport), until something is mounted
+    /// there. A prefix is compared as text: end it with a slash, since `http://a.test` takes
+    /// `http://a.test.evil.example/` too. A prefix of another scheme makes the session speak it,
+    /// for whoever names such a URL: a redirect from http never leads there.
+    ///
+    /// Cookies, credentials, hooks, retries and redirects are the session's as ever, and proxies
+    /// are chosen and handed on; TLS is the transport's own.
+    ///
+    /// # Ordering
+    /// A later transport takes the place of an earlier one under the same prefix.
+    ///
+    /// # Examples
+    /// ```
+    /// use longhaul::time::SimClock;
+    /// use longhaul::transport::{Play, Script};
+    /// use longhaul::{ErrorKind, Session};
+    /// use std::sync::Arc;
+    ///
+    /// let script = Script::with(Arc::new(SimClock::default()), |asked, _| {
+    ///     Play::status(200).body(asked.url.path().to_owned())
+    /// });
+    /// let session = Session::builder().mount("mock://", move || script.clone()).build()?;
+    /// assert_eq!(session.get("mock://shop/basket").send()?.text()?, "/basket");
+    /// let error = session.get("ftp://shop/").send().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::InvalidScheme);
+    /// # Ok::<(), longhaul::Error>(())
+    /// ```
+    pub fn mount<T>(mut self, prefix: &str, make: impl Fn() -> T + Send + Sync + 'static) -> Self
+    where
+        T: IntoTransport,
+    {
+        let prefix = mount_prefix(prefix);
+        let make: Arc<MakeTransport> = Arc::new(move || make().into_transport());
+        let prefixes = &mut Arc::make_mut(&mut self.settings).mounts;
+        if let Some(place) = prefixes.iter().position(|have| *have == prefix) {
+            prefixes.remove(place);
+            self.mounts.remove(place);
+        }
+        let longer = prefixes.iter().take_while(|have| have.len() >= prefix.len()).count();
+        prefixes.insert(longer, prefix);
+        self.mounts.insert(longer, make);
+        self.changed()
+    }
+
+    /// The same without what was mounted.
+    pub(super) fn unmounted(mut self) -> Self {
+        self.mounts.clear();
+        self.set(|settings| settings.mounts.clear())
+    }
+
+    /// A hook for every response of a chain; requests' event `response`. See
+    /// [`Hooks::response`].
+    pub fn response_hook(
+        self,
+        hook: impl Fn(Response) -> Result<Response, Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.set(|settings| settings.hooks = std::mem::take(&mut settings.hooks).response(hook))
+    }
+
+    /// A hook before each attempt; see [`Hooks::attempt`].
+    pub fn attempt_hook(
+        self,
+        hook: impl Fn(&mut NextAttempt<'_>) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.set(|settings| settings.hooks = std::mem::take(&mut settings.hooks).attempt(hook))
+    }
+
+    /// These hooks, in the place of those so far. Default: none.
+    pub fn hooks(self, hooks: Hooks) -> Self {
+        self.set(|settings| settings.hooks = hooks)
     }
 
     /// The switch that cuts every socket of this recipe's sessions at once.
@@ -555,6 +640,14 @@ impl SessionBuilder {
         }
     }
 
+    /// The transport of the mount at this place.
+    pub(super) fn make_mounted(&self, place: usize) -> Result<Box<dyn Transport>, Error> {
+        match self.mounts.get(place) {
+            Some(make) => make(),
+            None => self.bare_transport(),
+        }
+    }
+
     /// The worst case of one URL under these settings: the tight maximum up to the response head.
     ///
     /// [`WorstCase::of`] has the other answers.
@@ -598,4 +691,19 @@ impl SessionBuilder {
         };
         Ok(work(&session))
     }
+}
+
+/// A prefix as it is compared: in lower case, and without a default port, since no prepared URL
+/// has one.
+fn mount_prefix(prefix: &str) -> String {
+    let prefix = prefix.to_ascii_lowercase();
+    for (scheme, port) in [("http://", ":80"), ("https://", ":443")] {
+        let host = prefix.strip_prefix(scheme).and_then(|rest| rest.split_once('/'));
+        if let Some((host, path)) = host
+            && let Some(host) = host.strip_suffix(port)
+        {
+            return format!("{scheme}{host}/{path}");
+        }
+    }
+    prefix
 }

@@ -10,12 +10,13 @@
 
 mod answer;
 mod attempt;
+mod course;
 mod credentials;
 mod state;
 
 use super::Session;
 use crate::error::{Attempt, Error, ErrorKind, Fault, Phase, WaitReason};
-use crate::message::{Request, Response};
+use crate::message::{Prepared, Request, Response};
 use state::Running;
 use std::time::Instant;
 
@@ -40,6 +41,8 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Flight {
     request: Request,
+    /// What is sent first, where that was prepared before.
+    prepared: Option<Box<Prepared>>,
     item: u64,
     running: Option<Box<Running>>,
 }
@@ -47,7 +50,14 @@ pub struct Flight {
 impl Flight {
     /// A flight that has not begun. `item` tells it from the others of a run.
     pub fn new(request: Request, item: u64) -> Self {
-        Self { request, item, running: None }
+        Self { request, prepared: None, item, running: None }
+    }
+
+    /// A flight of a request that is sent as it stands.
+    pub(super) fn of_prepared(mut prepared: Prepared, item: u64) -> Self {
+        let mut request = Request::new(prepared.method.clone(), prepared.url.as_str());
+        request.overrides = std::mem::take(&mut prepared.overrides);
+        Self { request, prepared: Some(Box::new(prepared)), item, running: None }
     }
 
     /// The request as it was given.
@@ -90,7 +100,7 @@ impl Flight {
     pub fn step(&mut self, session: &Session) -> Step {
         let mut core = session.core();
         if self.running.is_none() {
-            match Running::start(session, &mut core, &self.request) {
+            match Running::start(session, &mut core, &self.request, self.prepared.take()) {
                 Ok(running) => self.running = Some(Box::new(running)),
                 Err(error) => return Step::Failed(error),
             }

@@ -8,6 +8,7 @@
 
 use super::SessionBuilder;
 use super::router::lock;
+use crate::message::Hooks;
 use crate::proxy::{Identity, Verdict};
 use crate::rng::Rng;
 use std::sync::{Arc, Mutex};
@@ -95,7 +96,8 @@ impl SessionBuilder {
         apart.numbers = Arc::default();
         apart.exits = Arc::default();
         apart.lessons = Some(lessons);
-        apart
+        // What is hung into the sessions by the user belongs to the world outside.
+        apart.hooks(Hooks::new()).unmounted()
     }
 
     /// Makes known to all sessions of the recipe what was kept back.
@@ -170,5 +172,17 @@ mod tests {
         assert_eq!(apart.build().unwrap().send(request).unwrap().status(), 200);
         let stats = apart.proxy_stats();
         assert_eq!((stats[0].in_flight, stats[0].good, lessons.take().len()), (0, 1, 0));
+    }
+
+    #[test]
+    fn a_world_apart_calls_nothing_of_the_users() {
+        let (_, world, lessons, _) = ahead(vec![Play::status(200)]);
+        let world = world
+            .response_hook(|_| panic!("a hook"))
+            .attempt_hook(|_| panic!("a hook"))
+            .mount("http://host.test/", || -> Script { panic!("a transport") });
+        let session = world.apart(lessons).build().unwrap();
+        let request = Request::new(Method::GET, "http://host.test/");
+        assert_eq!(session.send(request).unwrap().status(), 200);
     }
 }

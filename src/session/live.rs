@@ -5,9 +5,12 @@ use super::flight::{Flight, Step};
 use super::identity::Jars;
 use super::router::lock;
 use super::{CookieJar, RequestBuilder};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::message::digest::Spaces;
-use crate::message::{Overrides, Request, Response, Settings, TlsSettings};
+use crate::message::{
+    Hooks, Overrides, Prepared, Request, Response, Setting, Settings, TlsSettings, is_under,
+    is_web, prepare,
+};
 use crate::proxy::{Identity, Route};
 use crate::rng::Rng;
 use crate::time::Clock;
@@ -19,12 +22,27 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
+use url::Url;
 
 /// A session: cookies, connections and defaults for one thread. `Send`, not `Sync`.
 ///
-/// ```compile_fail
-/// fn share<T: Sync>(_: T) {}
-/// share(longhaul::Session::builder().build().unwrap());
+/// Two threads cannot have one session:
+///
+/// ```compile_fail,E0277
+/// let session = longhaul::Session::builder().build().unwrap();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| session.get("http://h.test/"));
+/// });
+/// ```
+///
+/// They can have one recipe, and a session each:
+///
+/// ```
+/// let recipe = longhaul::Session::builder();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| recipe.build().map(drop));
+///     scope.spawn(|| recipe.local(|session| drop(session.get("http://h.test/"))));
+/// });
 /// ```
 pub struct Session {
     recipe: SessionBuilder,
@@ -46,6 +64,8 @@ pub(super) struct Core {
     /// Transports for requests with other TLS settings than the session's, the most recently used
     /// last; hardly ever more than one.
     others: Vec<(TlsSettings, Box<dyn Transport>)>,
+    /// Those that were mounted, by the place of their prefix in the settings; made when needed.
+    mounted: Vec<Option<Box<dyn Transport>>>,
     pub(super) jars: Jars,
     /// Where Digest credentials can be sent ahead; no identity uses the nonce of another.
     pub(super) spaces: HashMap<Identity, Spaces>,
@@ -67,12 +87,25 @@ impl Core {
     }
 
     /// The transport with the TLS settings that the request wants. Connections and tickets belong
-    /// to one transport, so none is used under settings that it was not made under.
+    /// to one transport, so none is used under settings that it was not made under. One that was
+    /// mounted for the URL sees to its settings itself.
     pub(super) fn transport(
         &mut self,
         session: &Session,
+        url: &Url,
         overrides: &Overrides,
     ) -> Result<&mut dyn Transport, Error> {
+        if let Some(place) = mount_of(session.settings(), url)? {
+            if self.mounted.len() <= place {
+                self.mounted.resize_with(place + 1, || None);
+            }
+            if let Some(mounted) = self.mounted.get_mut(place) {
+                return Ok(match mounted {
+                    Some(mounted) => mounted.as_mut(),
+                    None => mounted.insert(session.recipe.make_mounted(place)?).as_mut(),
+                });
+            }
+        }
         let own = &session.settings().tls;
         let wanted = own.overridden(overrides).map(|tls| session.recipe.under_environment(tls));
         let Some(wanted) = wanted.filter(|wanted| wanted != own) else {
@@ -103,8 +136,31 @@ impl Core {
 
     fn transports(&mut self) -> impl Iterator<Item = &mut Box<dyn Transport>> {
         let others = self.others.iter_mut().map(|(_, transport)| transport);
-        std::iter::once(&mut self.transport).chain(others)
+        let mounted = self.mounted.iter_mut().flatten();
+        std::iter::once(&mut self.transport).chain(others).chain(mounted)
     }
+}
+
+/// The place of the longest prefix that a URL lies under; `None` where the engine's own, `http://`
+/// and `https://`, are longer.
+fn mount_of(settings: &Settings, url: &Url) -> Result<Option<usize>, Error> {
+    let own = if is_web(url.scheme()) { url.scheme().len() + "://".len() } else { 0 };
+    let fits = |prefix: &String| prefix.len() >= own && is_under(url.as_str(), prefix);
+    match settings.mounts.iter().position(fits) {
+        None if own == 0 => {
+            let text = format!(
+                "no transport is mounted for {}; SessionBuilder::mount takes one",
+                shown(url)
+            );
+            Err(Error::local(ErrorKind::InvalidScheme, text))
+        }
+        place => Ok(place),
+    }
+}
+
+/// Scheme and host: what may be shown of a URL that nobody has prepared.
+fn shown(url: &Url) -> String {
+    format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
 impl Session {
@@ -117,7 +173,8 @@ impl Session {
     ) -> Self {
         let clock = Arc::clone(&recipe.clock);
         let (others, spaces) = (Vec::new(), HashMap::new());
-        let core = Core { clock, transport, others, jars, spaces, rng, number: None };
+        let mounted = Vec::new();
+        let core = Core { clock, transport, others, mounted, jars, spaces, rng, number: None };
         Self { recipe, core: RefCell::new(core), items: AtomicU64::new(0) }
     }
 
@@ -185,6 +242,88 @@ impl Session {
 
     pub(super) fn sleep_until(&self, until: Instant) {
         self.recipe.clock.sleep_until(until);
+    }
+
+    /// The request as this session would send it: settings, credentials and hooks applied; to be
+    /// looked at, changed, and given to [`send_prepared`](Self::send_prepared).
+    ///
+    /// A `Cookie` field holds the cookies of the jar and those of the request, where the way is
+    /// known before the flight: direct, or the proxy of a map. Which member of a
+    /// [`ProxyPool`](crate::ProxyPool) it will be nobody knows yet, and a jar belongs to one way:
+    /// there the flight adds the cookies.
+    ///
+    /// # Errors
+    /// Those of [`prepare`](crate::message::prepare()), and `InvalidProxyUrl` as for a request
+    /// that is sent.
+    ///
+    /// # Examples
+    /// ```
+    /// use http::Method;
+    /// use longhaul::time::SimClock;
+    /// use longhaul::transport::{Play, Script};
+    /// use longhaul::{Request, Session};
+    /// use std::sync::Arc;
+    ///
+    /// let script = Script::new(Arc::new(SimClock::default()), [Play::status(200)]);
+    /// let played = script.clone();
+    /// let session = Session::builder().transport(move || script.clone()).build()?;
+    /// let request = Request::new(Method::POST, "http://h.test/a b").body("text");
+    /// let mut prepared = session.prepare_request(request)?;
+    /// assert_eq!(prepared.path_url(), "/a%20b");
+    /// prepared.headers.remove("Accept-Encoding");
+    /// prepared.body = "other text".into();
+    /// session.send_prepared(prepared)?;
+    /// assert_eq!(played.asked()[0].body, b"other text");
+    /// # Ok::<(), longhaul::Error>(())
+    /// ```
+    pub fn prepare_request(&self, request: Request) -> Result<Prepared, Error> {
+        let settings = self.settings();
+        let mut prepared = prepare(settings, &request)?;
+        prepared.overrides = request.overrides;
+        let hooks = Hooks::merged(&settings.hooks, &prepared.overrides.hooks);
+        // None is a decision, too: another session's would not be asked for.
+        prepared.overrides.hooks =
+            if hooks.is_empty() { Setting::Unset } else { Setting::Set(hooks) };
+        if !prepared.headers.contains("Cookie")
+            && let Some(identity) = self.recipe.foreseen(&prepared.url, &prepared.overrides)
+        {
+            let mut core = self.core();
+            let wall = core.wall();
+            let (jar, gone) = core.jars.of(identity);
+            let cookies = prepared.cookies.over(jar.header(&prepared.url, wall));
+            if let Some(gone) = gone {
+                core.forget(gone);
+            }
+            if let Some(cookies) = cookies {
+                prepared.headers.append("Cookie", cookies)?;
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// Sends a prepared request as it stands, sleeping through its waits; requests' `send`.
+    ///
+    /// No setting is merged again. What is not in it (timeouts, retries, proxies, redirects) comes
+    /// from its [`overrides`](Prepared::overrides), else from this session. A `Cookie` field goes
+    /// as it is; without one, and for each redirect, cookies are added as for any request.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); `InvalidUrl` for a URL with a user name or password in it.
+    pub fn send_prepared(&self, prepared: Prepared) -> Result<Response, Error> {
+        let item = self.items.fetch_add(1, Ordering::Relaxed);
+        self.drive(&mut Flight::of_prepared(prepared, item))
+    }
+
+    /// The prefix of the transport that takes a URL, as requests' `get_adapter` finds the adapter:
+    /// the longest one that the URL begins with, without regard to case.
+    ///
+    /// # Errors
+    /// `InvalidScheme` where there is none.
+    pub fn get_adapter(&self, url: &Url) -> Result<&str, Error> {
+        let settings = self.settings();
+        let own = if url.scheme() == "https" { "https://" } else { "http://" };
+        let place = mount_of(settings, url)?;
+        Ok(place.and_then(|place| settings.mounts.get(place)).map_or(own, String::as_str))
     }
 
     /// Closes the connections that wait for their next request, as requests' `close`; the session

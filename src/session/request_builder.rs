@@ -3,7 +3,8 @@
 use super::Session;
 use crate::error::Error;
 use crate::message::{
-    Auth, Body, Cert, Multipart, Request, Response, TlsVersion, Validators, Verify,
+    Auth, Body, Cert, Multipart, NextAttempt, Prepared, Request, Response, TlsVersion, Validators,
+    Verify,
 };
 use crate::policy::{Retry, Timeouts};
 use crate::proxy::ProxyMap;
@@ -115,6 +116,16 @@ impl<'a> RequestBuilder<'a> {
         self.map(|request| request.auth(auth))
     }
 
+    /// Sends neither the session's credentials nor those of `.netrc`.
+    pub fn no_auth(self) -> Self {
+        self.map(Request::no_auth)
+    }
+
+    /// A cookie besides those of the jar, for this request alone; see [`Request::cookie`].
+    pub fn cookie(self, name: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Self {
+        self.map(|request| request.cookie(name, value))
+    }
+
     /// Timeouts and deadline.
     pub fn timeout(self, timeouts: impl Into<Timeouts>) -> Self {
         self.map(|request| request.timeout(timeouts))
@@ -166,9 +177,37 @@ impl<'a> RequestBuilder<'a> {
         self.map(|request| request.tls_max_version(version))
     }
 
-    /// Ceiling of decoded body bytes.
-    pub fn max_body_bytes(self, bytes: u64) -> Self {
-        self.map(|request| request.max_body_bytes(bytes))
+    /// Ceiling of decoded body bytes; `None` takes the session's away.
+    pub fn max_body_bytes(self, most: impl Into<Option<u64>>) -> Self {
+        self.map(|request| request.max_body_bytes(most))
+    }
+
+    /// Ceiling of body bytes on the wire; `None` takes the session's away.
+    pub fn max_wire_bytes(self, most: impl Into<Option<u64>>) -> Self {
+        self.map(|request| request.max_wire_bytes(most))
+    }
+
+    /// A hook for every response of the chain, in the place of the session's; see
+    /// [`Hooks::response`](crate::message::Hooks::response).
+    pub fn response_hook(
+        self,
+        hook: impl Fn(Response) -> Result<Response, Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.map(|request| request.response_hook(hook))
+    }
+
+    /// A hook before each attempt, in the place of the session's; see
+    /// [`Hooks::attempt`](crate::message::Hooks::attempt).
+    pub fn attempt_hook(
+        self,
+        hook: impl Fn(&mut NextAttempt<'_>) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.map(|request| request.attempt_hook(hook))
+    }
+
+    /// Calls none of the session's hooks.
+    pub fn no_hooks(self) -> Self {
+        self.map(Request::no_hooks)
     }
 
     /// Whether content codings are undone; default on. Off gives the bytes as they came, which is
@@ -195,6 +234,19 @@ impl<'a> RequestBuilder<'a> {
     /// The first mistake in the description.
     pub fn into_request(self) -> Result<Request, Error> {
         self.request
+    }
+
+    /// The request as the session would send it, to be looked at, changed and given to
+    /// [`Session::send_prepared`].
+    ///
+    /// # Errors
+    /// As [`Session::prepare_request`], and the first mistake in the description.
+    pub fn prepare(self) -> Result<Prepared, Error> {
+        let request = self.request?;
+        match self.session {
+            Some(session) => session.prepare_request(request),
+            None => Session::new()?.prepare_request(request),
+        }
     }
 
     /// Sends it.

@@ -11,7 +11,9 @@ use super::numbers::Held as Numbers;
 use crate::error::{Error, ErrorKind};
 use crate::message::Overrides;
 use crate::policy::Cooldown;
-use crate::proxy::{Chosen, Identity, Pick, PickRequest, ProxyPool, Route, Verdict, resolve_proxy};
+use crate::proxy::{
+    Chosen, Identity, Pick, PickRequest, ProxyPool, ProxyUrl, Route, Verdict, resolve_proxy,
+};
 use crate::rng::Rng;
 use crate::time::Clock;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -126,6 +128,24 @@ impl SessionBuilder {
             Chosen::Uncovered => Route::direct(),
         };
         self.cooled(self.tunnelled(route), ask, rng)
+    }
+
+    /// Whose way a URL will go, where that can be said before the flight.
+    pub(super) fn foreseen(&self, url: &Url, overrides: &Overrides) -> Option<Identity> {
+        let of = |proxy: Option<&Arc<ProxyUrl>>| {
+            proxy.map_or(Identity::DIRECT, |proxy| Identity::of(proxy))
+        };
+        if let Some(entry) = overrides.proxies.as_ref().and_then(|map| map.select(url)) {
+            return Some(of(entry));
+        }
+        if self.pool.is_some() {
+            return None;
+        }
+        match resolve_proxy(url, None, &self.settings.proxies, self.env.as_deref()) {
+            Chosen::Proxy(proxy) => Some(of(Some(&proxy))),
+            Chosen::Direct => Some(Identity::DIRECT),
+            Chosen::Uncovered => (!self.settings.proxies_required).then_some(Identity::DIRECT),
+        }
     }
 
     fn route_by_pool(

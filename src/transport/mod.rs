@@ -216,3 +216,24 @@ pub trait Transport: fmt::Debug + Send {
     /// Closes every idle connection.
     fn close(&mut self) {}
 }
+
+/// What makes a transport may fail: [`Engine::new`] reads certificates.
+pub trait IntoTransport {
+    /// The transport.
+    ///
+    /// # Errors
+    /// Those of making it.
+    fn into_transport(self) -> Result<Box<dyn Transport>, Error>;
+}
+
+impl<T: Transport + 'static> IntoTransport for T {
+    fn into_transport(self) -> Result<Box<dyn Transport>, Error> {
+        Ok(Box::new(self))
+    }
+}
+
+impl<T: Transport + 'static> IntoTransport for Result<T, Error> {
+    fn into_transport(self) -> Result<Box<dyn Transport>, Error> {
+        self.map(|transport| Box::new(transport) as Box<dyn Transport>)
+    }
+}

@@ -19,7 +19,10 @@ use longhaul::policy::{
 use longhaul::proxy::{Chosen, EnvProxies, NoProxy, ProxyMap, resolve_proxy};
 use longhaul::rng::Rng;
 use longhaul::session::CookieJar;
-use longhaul::{ErrorKind, Retry, secs};
+use longhaul::time::SimClock;
+use longhaul::transport::{Asked, Play, Script};
+use longhaul::{ErrorKind, Retry, Session, SessionBuilder, secs};
+use std::sync::Arc;
 use url::Url;
 
 // ---- The policy
@@ -663,4 +666,52 @@ fn domainless_cookie() {
 fn nameless() {
     assert_eq!(sent("http://h.test/", &["=v"], "http://h.test/"), "v");
     assert_eq!(sent("http://h.test/", &["lonely"], "http://h.test/"), "lonely");
+}
+
+// ---- Sessions
+
+/// A session on a script that answers the n-th attempt by `play`.
+fn scripted(play: impl FnMut(&Asked, usize) -> Play + Send + 'static) -> (SessionBuilder, Script) {
+    let script = Script::with(Arc::new(SimClock::default()), play);
+    let shared = script.clone();
+    let recipe = Session::builder().trust_env(false).transport(move || shared.clone());
+    (recipe, script)
+}
+
+#[test]
+fn request_cookies() {
+    let (recipe, script) = scripted(|asked, _| match asked.url.path() {
+        "/a" => Play::status(302).header("Location", "/b").header("Set-Cookie", "a=jar; Path=/"),
+        "/b" => Play::status(302).header("Location", "http://other.test/"),
+        _ => Play::status(200),
+    });
+    recipe.build().unwrap().get("http://h.test/a").cookie("a", "own").send().unwrap();
+    let sent: Vec<_> = script
+        .asked()
+        .iter()
+        .map(|asked| asked.headers.get("cookie").map(<[u8]>::to_vec))
+        .collect();
+    let own = Some(b"a=own".to_vec());
+    assert_eq!(sent, [own.clone(), own, None]);
+}
+
+#[test]
+fn mounted_scheme() {
+    let (recipe, script) = scripted(|_, _| Play::status(200));
+    let shared = script.clone();
+    let session = recipe.mount("mock://", move || shared.clone()).build().unwrap();
+    session.get("mock://shop/a b").param("p", "1").send().unwrap();
+    assert_eq!(script.asked()[0].url.as_str(), "mock://shop/a%20b?p=1");
+}
+
+#[test]
+fn head_redirects() {
+    let (recipe, script) = scripted(|_, _| Play::status(302).header("Location", "/b"));
+    let session = recipe.max_redirects(3).build().unwrap();
+    let prepared = session.head("http://h.test/").prepare().unwrap();
+    assert_eq!(session.send_prepared(prepared).unwrap().status(), 302);
+    assert_eq!(session.request(Method::HEAD, "http://h.test/").send().unwrap().status(), 302);
+    assert_eq!(script.attempts(), 2);
+    let told = session.head("http://h.test/").allow_redirects(true).send().unwrap_err();
+    assert_eq!((told.kind(), script.attempts()), (ErrorKind::TooManyRedirects, 6));
 }

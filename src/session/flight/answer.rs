@@ -2,9 +2,10 @@
 
 use super::Step;
 use super::attempt::{Facts, Lost, verdict_on_proxy};
+use super::course::Seen;
 use super::credentials::Challenge;
 use super::state::{Running, Verdict as WaitVerdict, exhausted};
-use crate::error::{AttemptError, Error, ErrorKind, Fault, Phase};
+use crate::error::{AttemptError, Error, Fault, Phase};
 use crate::message::{
     ConnectionFacts, DecodeLimits, Decoded, Prepared, RedirectRules, Request, Response,
     ResponseBody, ResponseParts, Timings, decode, follow, undecoded,
@@ -95,10 +96,7 @@ impl Running {
                         let remark = Some("the redirect budget is used up");
                         return if raise {
                             self.record(route, began, core.now(), &facts, resend);
-                            Next::Step(
-                                self.too_many_redirects(core, route, incoming),
-                                Verdict::Good,
-                            )
+                            self.too_many_redirects(session, core, request, route, incoming)
                         } else {
                             self.hand_out(
                                 session, core, request, route, incoming, began, resend, remark,
@@ -107,14 +105,22 @@ impl Running {
                         };
                     }
                     self.record(route, began, core.now(), &facts, resend);
-                    return self.redirected(core, route, incoming, next);
+                    return self.redirected(session, core, request, route, incoming, next);
                 }
                 Ok(None) => {}
                 Err(error) => {
                     self.record(route, began, core.now(), &facts, resend);
                     let (incoming, content) = at_hand(incoming, &self.current.method, core.now());
                     let response = self.response(core, route, incoming, content);
-                    return Next::Step(self.end(error.with_response(response)), Verdict::Good);
+                    return match self.hooked(session, request, response) {
+                        Ok(Seen { response, moved: false }) => {
+                            Next::Step(self.end(error.with_response(response)), Verdict::Good)
+                        }
+                        Ok(Seen { response, moved: true }) => {
+                            self.replaced(session, request, route, response, false)
+                        }
+                        Err(error) => Next::Step(self.end(error), Verdict::Good),
+                    };
                 }
             }
         }
@@ -180,7 +186,7 @@ impl Running {
         };
         let stream = request.overrides.stream.unwrap_or(settings.stream) && !raise;
         let limits = DecodeLimits {
-            wire: settings.max_wire_bytes,
+            wire: request.overrides.max_wire_bytes.over(settings.max_wire_bytes.as_ref()).copied(),
             decoded: request
                 .overrides
                 .max_body_bytes
@@ -207,7 +213,7 @@ impl Running {
                         self.note(remark);
                     }
                     let response = self.response(core, route, incoming, Content::Done(body, wire));
-                    return Next::Step(self.finish(response, raise, wanted), Verdict::Good);
+                    return self.finish(session, request, route, response, raise, wanted);
                 }
                 Err(error) => {
                     let error = error.with_url(&*self.shown_url).with_proxy(route.shown.as_deref());
@@ -226,71 +232,61 @@ impl Running {
             self.note(remark);
         }
         let response = self.response(core, route, incoming, read);
-        Next::Step(self.finish(response, raise, wanted), Verdict::Good)
+        self.finish(session, request, route, response, raise, wanted)
     }
 
     /// Raises a redirect that is one too many, with as much of its body as comes at once.
-    fn too_many_redirects(&mut self, core: &mut Core, route: &Route, incoming: Incoming) -> Step {
+    fn too_many_redirects(
+        &mut self,
+        session: &Session,
+        core: &mut Core,
+        request: &Request,
+        route: &Route,
+        incoming: Incoming,
+    ) -> Next {
         self.note("the redirect budget is used up");
-        let count = self.redirects;
         let until = core.now().checked_add(DRAIN_TIME).unwrap_or_else(|| core.now());
         let (incoming, content) = at_hand(incoming, &self.current.method, until);
         let response = self.response(core, route, incoming, content);
-        let error = Error::new(
-            ErrorKind::TooManyRedirects,
-            Phase::Headers,
-            Fault::Target,
-            format!("more than {count} redirects"),
-        );
-        self.end(error.with_response(response))
+        match self.hooked(session, request, response) {
+            Ok(Seen { response, moved: false }) => {
+                Next::Step(self.one_redirect_too_many(response), Verdict::Good)
+            }
+            Ok(Seen { response, moved: true }) => {
+                self.replaced(session, request, route, response, false)
+            }
+            Err(error) => Next::Step(self.end(error), Verdict::Good),
+        }
     }
 
     /// Goes on to the next hop of a redirect that was charged.
     fn redirected(
         &mut self,
+        session: &Session,
         core: &mut Core,
+        request: &Request,
         route: &Route,
         incoming: Incoming,
         next: Prepared,
     ) -> Next {
-        if !next.body.is_replayable() && !next.body.is_empty() {
-            let error = Error::new(
-                ErrorKind::BodyNotReplayable,
-                Phase::Send,
-                Fault::Local,
-                format!(
-                    "status {} asks for the body again, and it can be read only once",
-                    incoming.status
-                ),
-            );
-            let (incoming, content) = at_hand(incoming, &self.current.method, core.now());
-            let response = self.response(core, route, incoming, content);
-            return Next::Step(self.end(error.with_response(response)), Verdict::Good);
-        }
-        let headless = headless(&incoming);
-        incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
+        let (incoming, content) = if can_follow(&next) {
+            let headless = headless(&incoming);
+            incoming.drain(DRAIN_BYTES, core.now().checked_add(DRAIN_TIME));
+            (headless, Content::Nothing)
+        } else {
+            at_hand(incoming, &self.current.method, core.now())
+        };
         // A hop has no history of its own; that of the chain goes to its last response.
         let (hops, attempts) = (std::mem::take(&mut self.hops), std::mem::take(&mut self.attempts));
-        let response = self.response(core, route, headless, Content::Nothing);
+        let response = self.response(core, route, incoming, content);
         (self.hops, self.attempts) = (hops, attempts);
-        self.hop_to(next, response);
-        // Maps and the environment are asked again for each hop; a member of the pool covers all.
-        Next::Hop { same_way: route.member.is_some() }
-    }
-
-    /// Hands the response out, or raises it.
-    fn finish(&mut self, response: Response, raise: bool, wanted: Option<Duration>) -> Step {
-        if !raise {
-            self.over = true;
-            return Step::Done(response);
+        match self.hooked(session, request, response) {
+            Ok(Seen { response, moved: false }) => self.hop(route, next, response),
+            Ok(Seen { response, moved: true }) => {
+                self.replaced(session, request, route, response, true)
+            }
+            Err(error) => Next::Step(self.end(error), Verdict::Good),
         }
-        let error = Error::new(
-            ErrorKind::RetriesExhausted,
-            Phase::Headers,
-            Fault::Target,
-            format!("too many {} error responses", response.status()),
-        );
-        self.end(error.with_retry_after(wanted).with_response(response))
     }
 
     /// A response with the history so far.
@@ -316,6 +312,7 @@ impl Running {
                 (ResponseBody::Reader(Mutex::new(reader)), 0)
             }
         };
+        let asked = self.sent.take().unwrap_or_else(|| self.current.clone());
         let connection = ConnectionFacts { identity: Some(route.identity), ..incoming.connection };
         Response::from_parts(ResponseParts {
             method: self.current.method.clone(),
@@ -332,7 +329,13 @@ impl Running {
             connection,
             proxy: route.shown.clone(),
         })
+        .with_request(asked)
     }
+}
+
+/// Whether what a redirect asks for can be sent.
+pub(super) fn can_follow(next: &Prepared) -> bool {
+    next.body.is_replayable() || next.body.is_empty()
 }
 
 /// How much of the body is there.

@@ -4,7 +4,7 @@ use super::Step;
 use super::answer::Next;
 use super::state::Running;
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase};
-use crate::message::{OpenBody, Request, Timings};
+use crate::message::{Hooks, NextAttempt, OpenBody, Request, Timings};
 use crate::proxy::{Route, Verdict};
 use crate::session::live::{Core, Session};
 use crate::session::numbers::Held;
@@ -47,7 +47,15 @@ impl Running {
             route.fresh |= resend;
             self.exit = session.recipe().exit_of(route.identity);
             let began = core.now();
-            let outcome = self.attempt(session, core, request, &route, lost);
+            let outcome = match self.dress(core, &route) {
+                Ok(()) => {
+                    if let Err(error) = self.show(session, request, &route) {
+                        return self.end(error);
+                    }
+                    self.attempt(session, core, request, &route, lost)
+                }
+                Err(error) => Err(error),
+            };
             let spent = core.now().saturating_duration_since(began);
             // The copy before this one, if there was one, counts to the same attempt.
             let before = lost.take();
@@ -162,7 +170,47 @@ impl Running {
         }
     }
 
-    /// Sends the request over the route; `lost` is a copy that was lost in the same attempt.
+    /// Makes what the next attempt sends: the prepared request with cookies and credentials.
+    fn dress(&mut self, core: &mut Core, route: &Route) -> Result<(), Error> {
+        self.sent = None;
+        let wall = core.wall();
+        let (jar, gone) = core.jars.of(route.identity);
+        let cookies = if self.current.headers.get("cookie").is_some() {
+            None
+        } else {
+            self.current.cookies.over(jar.header(&self.current.url, wall))
+        };
+        if let Some(gone) = gone {
+            core.forget(gone);
+        }
+        self.sent = self.with_credentials(core, route)?;
+        if let Some(value) = cookies {
+            let sent = self.sent.get_or_insert_with(|| self.current.clone());
+            sent.headers.append("Cookie", value)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the hooks what the next attempt sends.
+    fn show(&mut self, session: &Session, request: &Request, route: &Route) -> Result<(), Error> {
+        let (ours, its) = (&session.settings().hooks, &request.overrides.hooks);
+        if !Hooks::see_attempts(ours, its) {
+            return Ok(());
+        }
+        let sent = self.sent.get_or_insert_with(|| self.current.clone());
+        let mut attempt = NextAttempt {
+            method: &self.current.method,
+            url: &self.current.url,
+            headers: &mut sent.headers,
+            body: &mut sent.body,
+            number: self.attempts.len() + 1,
+            proxy: route.shown.as_deref(),
+        };
+        Hooks::on_attempt(ours, its, &mut attempt)
+    }
+
+    /// Sends what was [dressed](Self::dress) over the route; `lost` is a copy that was lost in the
+    /// same attempt.
     fn attempt(
         &mut self,
         session: &Session,
@@ -171,28 +219,7 @@ impl Running {
         route: &Route,
         lost: Option<Lost>,
     ) -> Result<Incoming, Error> {
-        let wall = core.wall();
-        let (jar, gone) = core.jars.of(route.identity);
-        let cookies = if self.current.headers.get("cookie").is_some() {
-            None
-        } else {
-            jar.header(&self.current.url, wall)
-        };
-        if let Some(gone) = gone {
-            core.forget(gone);
-        }
-        let with_credentials = self.with_credentials(core, route)?;
-        let current = with_credentials.as_ref().unwrap_or(&self.current);
-        let with_cookies;
-        let headers = match cookies {
-            None => &current.headers,
-            Some(value) => {
-                let mut headers = current.headers.clone();
-                headers.append("Cookie", value)?;
-                with_cookies = headers;
-                &with_cookies
-            }
-        };
+        let current = self.sent.as_ref().unwrap_or(&self.current);
         let mut limits = AttemptLimits {
             connect: self.timeouts.connect(),
             read: self.timeouts.read(),
@@ -203,13 +230,13 @@ impl Running {
             limits.read = limits.read.map(|limit| limit.saturating_sub(waiting));
         }
         let mut opened = current.body.open()?;
-        let mut outgoing = Outgoing::new(&current.method, &current.url, headers);
+        let mut outgoing = Outgoing::new(&current.method, &current.url, &current.headers);
         outgoing.body = match &mut opened {
             OpenBody::Bytes(bytes) => OutgoingBody::Bytes(bytes),
             OpenBody::Reader(reader, length) => OutgoingBody::Reader(reader.as_mut(), *length),
             OpenBody::Empty => OutgoingBody::Empty,
         };
-        core.transport(session, &request.overrides)?.attempt(outgoing, route, &limits)
+        core.transport(session, &current.url, &request.overrides)?.attempt(outgoing, route, &limits)
     }
 
     /// Whether a request may be sent again although the first copy was lost with its connection.

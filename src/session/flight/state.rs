@@ -2,7 +2,7 @@
 
 use super::Step;
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Fault, Phase, WaitReason};
-use crate::message::{Prepared, Request, Response, prepare};
+use crate::message::{Prepared, Request, Response, assemble};
 use crate::policy::{
     Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource,
 };
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 pub(super) struct Running {
     /// What the next attempt sends.
     pub(super) current: Prepared,
+    /// What the last attempt sent, where it was other than `current`.
+    pub(super) sent: Option<Prepared>,
     /// The URL of `current` for the history, shared by its entries.
     pub(super) shown_url: Arc<str>,
     pub(super) retry: Retry,
@@ -47,9 +49,16 @@ impl Running {
         session: &Session,
         core: &mut Core,
         request: &Request,
+        prepared: Option<Box<Prepared>>,
     ) -> Result<Self, Error> {
         let settings = session.settings();
-        let current = prepare(settings, request)?;
+        let current = match prepared {
+            Some(mut prepared) => {
+                prepared.settle()?;
+                *prepared
+            }
+            None => assemble(settings, request)?,
+        };
         let timeouts =
             *request.overrides.timeouts.over(Some(&settings.timeouts)).unwrap_or(&UNTIMED);
         let retry =
@@ -58,12 +67,14 @@ impl Running {
         session.recipe().restraint.note_request(started);
         Ok(Self {
             shown_url: shown(&current),
-            // requests follows redirects for every method but HEAD, unless it is told to.
+            // As requests' verbs. DIFFERENCE(head-redirects): `request` and `send` follow for HEAD
+            // there.
             follow_redirects: request
                 .overrides
                 .allow_redirects
                 .unwrap_or(settings.allow_redirects && current.method != http::Method::HEAD),
             state: retry.start(),
+            sent: None,
             current,
             retry,
             timeouts,
@@ -107,7 +118,8 @@ impl Running {
             }
         }
         // From the URL that was asked for: where it redirected to may hold for a minute only.
-        self.current = prepare(session.settings(), request)?;
+        self.current = assemble(session.settings(), request)?;
+        self.sent = None;
         self.shown_url = shown(&self.current);
         Ok(until)
     }
@@ -116,6 +128,7 @@ impl Running {
     pub(super) fn hop_to(&mut self, next: Prepared, response: Response) {
         self.shown_url = shown(&next);
         self.current = next;
+        self.sent = None;
         self.redirects += 1;
         self.answers = 0;
         self.hops.push(response);
