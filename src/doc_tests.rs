@@ -6,6 +6,9 @@ mod readme {}
 #[doc = include_str!("../docs/quickstart.md")]
 mod quickstart {}
 
+#[doc = include_str!("../docs/sessions.md")]
+mod sessions {}
+
 #[doc = include_str!("../docs/retries.md")]
 mod retries {}
 

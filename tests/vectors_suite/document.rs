@@ -1,6 +1,6 @@
 //! `docs/requests-compat.md` is held to the source, to the tests and to the figures of the run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -8,55 +8,8 @@ use crate::verdict::Tally;
 
 const DOCUMENT: &str = include_str!("../../docs/requests-compat.md");
 
-/// The public names of requests 2.34.2 and urllib3 2.8.0, by the heading that has to list them.
-const NAMES: &[(&str, &str)] = &[
-    (
-        "Session",
-        "adapters auth cert close cookies delete get get_adapter get_redirect_target head headers \
-         hooks max_redirects merge_environment_settings mount options params patch post \
-         prepare_request proxies put rebuild_auth rebuild_method rebuild_proxies request \
-         resolve_redirects send should_strip_auth stream trust_env verify",
-    ),
-    (
-        "Request",
-        "auth cookies data deregister_hook files headers hooks json method params prepare \
-         register_hook url",
-    ),
-    (
-        "PreparedRequest",
-        "body copy deregister_hook headers hooks method path_url prepare prepare_auth prepare_body \
-         prepare_content_length prepare_cookies prepare_headers prepare_hooks prepare_method \
-         prepare_url register_hook url",
-    ),
-    (
-        "Response",
-        "apparent_encoding close content cookies elapsed encoding headers history \
-         is_permanent_redirect is_redirect iter_content iter_lines json links next ok \
-         raise_for_status raw reason request status_code text url",
-    ),
-    (
-        "Exceptions",
-        "BaseHTTPError ChunkedEncodingError CompatJSONDecodeError ConnectTimeout ConnectionError \
-         ContentDecodingError FileModeWarning HTTPError InvalidHeader InvalidJSONError \
-         InvalidProxyURL InvalidSchema InvalidURL JSONDecodeError MissingSchema ProxyError \
-         ReadTimeout RequestException RequestsDependencyWarning RequestsWarning RetryError SSLError \
-         StreamConsumedError Timeout TooManyRedirects URLRequired UnrewindableBodyError",
-    ),
-    (
-        "Retry",
-        "DEFAULT DEFAULT_ALLOWED_METHODS DEFAULT_BACKOFF_MAX DEFAULT_REMOVE_HEADERS_ON_REDIRECT \
-         DEFAULT_RETRY_AFTER_MAX RETRY_AFTER_STATUS_CODES allowed_methods backoff_factor \
-         backoff_jitter backoff_max connect from_int get_backoff_time get_retry_after history \
-         increment is_exhausted is_retry new other parse_retry_after raise_on_redirect \
-         raise_on_status read redirect remove_headers_on_redirect respect_retry_after_header \
-         retry_after_max sleep sleep_for_retry status status_forcelist total",
-    ),
-    (
-        "Timeout",
-        "DEFAULT_TIMEOUT clone connect_timeout from_float get_connect_duration read_timeout \
-         resolve_default_timeout start_connect total",
-    ),
-];
+/// The public names of requests and urllib3, each behind the heading that has to list it.
+const NAMES: &str = include_str!("../vectors/requests_api.txt");
 
 /// What stands under a heading, up to the next of its level or above.
 fn section(heading: &str) -> &'static str {
@@ -156,12 +109,19 @@ fn every_difference_has_a_test() {
 
 #[test]
 fn every_public_name_has_its_row() {
-    for (heading, names) in NAMES {
-        let section = section(&format!("### {heading}"));
-        let rows = rows(section);
-        let listed: BTreeSet<&str> =
-            rows.iter().flat_map(|row| row[0].split('`').skip(1).step_by(2)).collect();
-        let wanted: BTreeSet<&str> = names.split_whitespace().collect();
+    let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in NAMES.lines() {
+        let (heading, name) = line.split_once(' ').unwrap();
+        names.entry(heading).or_default().insert(name);
+    }
+    assert_eq!(names.len(), 10);
+    for (heading, wanted) in names {
+        let rows = rows(section(&format!("### {heading}")));
+        let listed: BTreeSet<&str> = rows
+            .iter()
+            .flat_map(|row| row[0].split('`').skip(1).step_by(2))
+            .map(|name| name.trim_start_matches("requests."))
+            .collect();
         assert_eq!(listed, wanted, "{heading}");
         assert!(rows.iter().all(|row| row.len() == 2 && !row[1].is_empty()), "{heading}");
     }
