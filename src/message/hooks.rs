@@ -6,7 +6,8 @@
 //! the body may still be changed, which is where a signature with a time in it belongs, or the
 //! number of the attempt. What the way was chosen by, method and URL, stands by then.
 //!
-//! Hooks are shared by all sessions of a recipe, so they are `Fn + Send + Sync`. A panic of a hook
+//! Hooks are shared by all sessions of a recipe, so they are `Fn + Send + Sync`. The session that
+//! calls one is at work meanwhile; a hook that sends something itself needs another. A panic of a hook
 //! is its caller's: it leaves [`Session::send`](crate::Session::send), and in a
 //! [`WorkerPool`](crate::WorkerPool) it is the result of that URL, of kind `Internal`.
 

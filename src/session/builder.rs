@@ -462,7 +462,9 @@ impl SessionBuilder {
     /// for whoever names such a URL: a redirect from http never leads there.
     ///
     /// Cookies, credentials, hooks, retries and redirects are the session's as ever, and proxies
-    /// are chosen and handed on; TLS is the transport's own.
+    /// are chosen and handed on; TLS is the transport's own. An [`Engine`] that is mounted has the
+    /// clock and the [`Cutter`] of its own configuration: give it those of the recipe
+    /// ([`cutter`](Self::cutter)) where a stop should reach it.
     ///
     /// # Ordering
     /// A later transport takes the place of an earlier one under the same prefix.

@@ -98,7 +98,10 @@ impl Flight {
     /// After `Done` or `Failed` the flight is over; a further step fails with
     /// [`ErrorKind::Internal`].
     pub fn step(&mut self, session: &Session) -> Step {
-        let mut core = session.core();
+        let mut core = match session.try_core() {
+            Ok(core) => core,
+            Err(error) => return Step::Failed(self.fail(error)),
+        };
         if self.running.is_none() {
             match Running::start(session, &mut core, &self.request, self.prepared.take()) {
                 Ok(running) => self.running = Some(Box::new(running)),

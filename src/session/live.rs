@@ -205,6 +205,15 @@ impl Session {
         self.core.borrow_mut()
     }
 
+    /// As [`core`](Self::core), for who may come from within: a hook finds its session at work.
+    pub(super) fn try_core(&self) -> Result<RefMut<'_, Core>, Error> {
+        self.core.try_borrow_mut().map_err(|_| {
+            let text = "a session was used from within one of its hooks, or of with_cookies; make \
+                        another session there";
+            Error::config(text)
+        })
+    }
+
     /// Whether a credential other than that of `route` is still accepted.
     pub(super) fn other_credentials(&self, route: &Route) -> bool {
         route.member.is_some()
@@ -287,7 +296,7 @@ impl Session {
         if !prepared.headers.contains("Cookie")
             && let Some(identity) = self.recipe.foreseen(&prepared.url, &prepared.overrides)
         {
-            let mut core = self.core();
+            let mut core = self.try_core()?;
             let wall = core.wall();
             let (jar, gone) = core.jars.of(identity);
             let cookies = prepared.cookies.over(jar.header(&prepared.url, wall));

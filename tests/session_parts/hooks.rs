@@ -5,9 +5,12 @@ use http::Method;
 use longhaul::error::{Fault, Phase};
 use longhaul::message::{Hooks, ResponseBody};
 use longhaul::transport::Play;
-use longhaul::{Error, ErrorKind, ProxyPool, Request, Response, Retry, Session, WorkerPool, secs};
+use longhaul::{
+    Error, ErrorKind, ProxyPool, Request, Response, Retry, Session, SessionBuilder, WorkerPool,
+    secs,
+};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What hooks wrote down.
 #[derive(Debug, Clone, Default)]
@@ -330,6 +333,23 @@ fn a_panic_of_a_hook_leaves_a_session_and_is_a_result_of_a_run() {
     ends.sort_by(|one, other| one.0.cmp(&other.0));
     let kinds: Vec<_> = ends.into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(kinds, [Ok(200), Ok(200), Err(ErrorKind::Internal)]);
+}
+
+/// The session of the thread, which a hook can come back to.
+#[test]
+fn a_session_that_is_used_within_its_own_hook_is_an_error() {
+    static RECIPE: OnceLock<SessionBuilder> = OnceLock::new();
+    fn again() -> Option<Error> {
+        let send = |session: &Session| session.get("http://h.test/again").send().err();
+        RECIPE.get().unwrap().local(send).unwrap()
+    }
+    let (recipe, script) = plays(vec![Play::status(200)]);
+    RECIPE.set(recipe.response_hook(|_| Err(again().unwrap()))).unwrap();
+    let error = again().unwrap();
+    assert_eq!((error.kind(), script.attempts()), (ErrorKind::Config, 1));
+    assert!(error.message().contains("another session"), "{error}");
+    // It was an error and not a panic, so the session goes on.
+    assert_eq!((again().unwrap().kind(), script.attempts()), (ErrorKind::Config, 2));
 }
 
 #[test]
