@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::batch::{Batch, Source};
+use longhaul::error::{Fault, Phase};
 use longhaul::lab::{Ca, ClosedPort, HttpProxy, Origin, Reply, Script, SilentPort, SocksProxy};
 use longhaul::message::{Auth, Body, Verify};
 use longhaul::policy::Timeouts;
@@ -186,6 +187,15 @@ fn of_the_user() -> Vec<(&'static str, Error)> {
         _ => Reply::ok("page"),
     });
     let again = again.start().unwrap();
+    let full = says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    let mut prepared = session.get(page.url("/")).prepare().unwrap();
+    prepared.url = secret(&page.url("/")).parse().unwrap();
+    let hooked = session.get(secret(&page.url("/"))).response_hook(|_| {
+        Err(Error::new(ErrorKind::Hook, Phase::Body, Fault::Target, "the page is not the one"))
+    });
+    let crowded = recipe().timeout((SHORT, PATIENT)).pool_maxsize(1).pool_block(true);
+    let crowded = crowded.build().unwrap();
+    let _held = crowded.get(secret(&full.url("/"))).stream(true).send().unwrap();
     vec![
         ("no scheme", get(format!("{USER}@a.test/"))),
         ("no scheme", get(format!("{USERINFO}@a.test/"))),
@@ -211,6 +221,13 @@ fn of_the_user() -> Vec<(&'static str, Error)> {
         ("one-shot", session.post(secret(&again.url("/"))).body(once()).send().unwrap_err()),
         ("bundle", recipe().verify(Verify::Bundle("/nonexistent".into())).build().unwrap_err()),
         ("zero", recipe().timeout((secs(0.0), PATIENT)).build().unwrap_err()),
+        (
+            "own cookie",
+            session.get(page.url("/")).cookie("sid", format!("{TOKEN};")).send().unwrap_err(),
+        ),
+        ("prepared", session.send_prepared(prepared).unwrap_err()),
+        ("hook", hooked.send().unwrap_err()),
+        ("connections", crowded.get(secret(&full.url("/"))).send().unwrap_err()),
     ]
 }
 
