@@ -170,6 +170,22 @@ fn of_many_visitors_the_file_holds_one_for_each_site() {
 }
 
 #[test]
+fn a_run_that_is_stopped_keeps_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = site();
+    let proxy = HttpProxy::builder()
+        .elsewhere(site.address())
+        .handler(|request: &Received| (request.path == "/stop").then(|| Reply::new(407)))
+        .start()
+        .unwrap();
+    let urls = ["http://a.test/in", "http://a.test/stop"];
+    let flags = ["-x", &proxy.url(), "-c", "jar.txt"];
+    let (code, said) = run(folder.path(), &[&urls[..], &flags].concat());
+    assert_eq!(code, 3, "{said}");
+    assert_eq!(shown(&folder.path().join("jar.txt")), ["a.test: visit=1", "a.test: kept=1"]);
+}
+
+#[test]
 fn cookies_that_cannot_be_kept_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let jar = folder.path().join("sub/jar.txt");

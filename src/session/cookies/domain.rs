@@ -33,7 +33,8 @@ impl Named {
     /// The host alone, or the hosts `below` it too; `None` for what is no host.
     pub(super) fn of(host: &str, below: bool) -> Option<Self> {
         let bracketed;
-        let host = match host.parse::<Ipv6Addr>() {
+        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host = match inner.unwrap_or(host).parse::<Ipv6Addr>() {
             Ok(address) => {
                 bracketed = format!("[{address}]");
                 &bracketed

@@ -57,6 +57,7 @@ fn lines_as_the_programs_write_them() {
         ("127.0.0.1\tTRUE\t/\tFALSE\t0\tn\tv", plain("127.0.0.1", true)),
         ("::1\tFALSE\t/\tFALSE\t0\tn\tv", plain("[::1]", true)),
         ("[::1]\tFALSE\t/\tFALSE\t0\tn\tv", plain("[::1]", true)),
+        ("[0:0::1]\tTRUE\t/\tFALSE\t0\tn\tv", plain("[::1]", true)),
         ("localhost\tTRUE\t/\tFALSE\t0\tn\tv", plain("localhost", true)),
         ("localhost.local\tFALSE\t/\tFALSE\t\tn\tv", plain("localhost", true)),
         // Nothing that many sites share: the one host remains.

@@ -117,10 +117,11 @@ fn end_of_life(text: &[u8]) -> Option<Option<SystemTime>> {
 /// The file of these cookies; what it cannot hold is left out with a warning.
 pub(super) fn render<'a>(cookies: impl Iterator<Item = &'a Cookie>) -> Vec<u8> {
     let mut file = HEAD.as_bytes().to_vec();
+    let mut left_out = 0;
     for cookie in cookies {
         let has_tab = |text: &[u8]| text.contains(&b'\t');
         if [cookie.name(), cookie.value(), cookie.path().as_bytes()].into_iter().any(has_tab) {
-            log::warn!("{cookie:?} holds a tab and is left out of the file; JSON can hold it");
+            left_out += 1;
             continue;
         }
         if cookie.is_http_only() {
@@ -136,6 +137,11 @@ pub(super) fn render<'a>(cookies: impl Iterator<Item = &'a Cookie>) -> Vec<u8> {
         file.push(b'\t');
         file.extend_from_slice(cookie.value());
         file.push(b'\n');
+    }
+    if left_out > 0 {
+        log::warn!(
+            "{left_out} cookies hold a tab and are left out of the file; JSON can hold them"
+        );
     }
     file
 }
