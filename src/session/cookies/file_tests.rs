@@ -60,6 +60,7 @@ fn lines_as_the_programs_write_them() {
         ("[0:0::1]\tTRUE\t/\tFALSE\t0\tn\tv", plain("[::1]", true)),
         ("localhost\tTRUE\t/\tFALSE\t0\tn\tv", plain("localhost", true)),
         ("localhost.local\tFALSE\t/\tFALSE\t\tn\tv", plain("localhost", true)),
+        ("Localhost.local\tFALSE\t/\tFALSE\t0\tn\tv", plain("localhost", true)),
         // Nothing that many sites share: the one host remains.
         (".co.uk\tTRUE\t/\tFALSE\t0\tn\tv", plain("co.uk", true)),
         ("h.test\tFALSE\t/\tFALSE\t0\tn\tv ", plain("h.test", true)),

@@ -63,7 +63,7 @@ fn cookie(line: &[u8]) -> Result<Cookie, String> {
     let secure = flag(secure).ok_or("has neither TRUE nor FALSE in its fourth field")?;
     let domain = str::from_utf8(domain).unwrap_or_default();
     let host = domain.strip_prefix('.').unwrap_or(domain);
-    let host = if host == "localhost.local" { "localhost" } else { host };
+    let host = if host.eq_ignore_ascii_case("localhost.local") { "localhost" } else { host };
     let named = Named::of(host, below).ok_or_else(|| {
         format!("has the domain {domain:?}, which is no host such as example.com")
     })?;
