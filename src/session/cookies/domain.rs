@@ -46,6 +46,10 @@ impl Named {
         if host.is_ascii() && !have.eq_ignore_ascii_case(host) {
             return None;
         }
+        // Nor is one with an empty label; a dot may stand at its end.
+        if have.strip_suffix('.').unwrap_or(&have).split('.').any(str::is_empty) {
+            return None;
+        }
         let url = Url::parse(&format!("https://{have}/")).ok()?;
         let own = CookieDomain::host_only(&url).ok()?;
         let is_name = matches!(url.host(), Some(Host::Domain(_)));
