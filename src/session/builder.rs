@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync;
+pub(super) type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync;
 
 /// The recipe of sessions: `Clone + Send + Sync`, so that each worker makes its own from it.
 ///
@@ -63,7 +63,7 @@ pub struct SessionBuilder {
     engine: EngineConfig,
     make_transport: Option<Arc<MakeTransport>>,
     /// Beside the prefixes of the settings.
-    mounts: Vec<Arc<MakeTransport>>,
+    pub(super) mounts: Vec<Arc<MakeTransport>>,
     cookies: CookieJar,
     cookie_collector: Option<CookieCollector>,
     seed: Option<u64>,
@@ -127,7 +127,7 @@ fn next_recipe() -> u64 {
 }
 
 impl SessionBuilder {
-    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(super) fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self.changed()
     }
@@ -139,7 +139,7 @@ impl SessionBuilder {
     }
 
     /// A changed recipe is another recipe for [`local`](Self::local).
-    fn changed(mut self) -> Self {
+    pub(super) fn changed(mut self) -> Self {
         self.id = next_recipe();
         self
     }
@@ -459,62 +459,6 @@ impl SessionBuilder {
         self.changed()
     }
 
-    /// A transport for the URLs that begin with `prefix`; requests' `mount`, `make` being what
-    /// makes the adapter of each session.
-    ///
-    /// The longest prefix that fits decides, without regard to case; `http://` and `https://`
-    /// stand for the engine, or for [`transport`](Self::transport), until something is mounted
-    /// there. A prefix is compared as text: end it with a slash, since `http://a.test` takes
-    /// `http://a.test.evil.example/` too. A prefix of another scheme makes the session speak it,
-    /// for whoever names such a URL: a redirect from http never leads there.
-    ///
-    /// Cookies, credentials, hooks, retries and redirects are the session's as ever, and proxies
-    /// are chosen and handed on; TLS is the transport's own. An [`Engine`] that is mounted has the
-    /// clock and the [`Cutter`] of its own configuration: give it those of the recipe
-    /// ([`cutter`](Self::cutter)) where a stop should reach it.
-    ///
-    /// # Ordering
-    /// A later transport takes the place of an earlier one under the same prefix.
-    ///
-    /// # Examples
-    /// ```
-    /// use longhaul::time::SimClock;
-    /// use longhaul::transport::{Play, Script};
-    /// use longhaul::{ErrorKind, Session};
-    /// use std::sync::Arc;
-    ///
-    /// let script = Script::with(Arc::new(SimClock::default()), |asked, _| {
-    ///     Play::status(200).body(asked.url.path().to_owned())
-    /// });
-    /// let session = Session::builder().mount("mock://", move || script.clone()).build()?;
-    /// assert_eq!(session.get("mock://shop/basket").send()?.text()?, "/basket");
-    /// let error = session.get("ftp://shop/").send().unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::InvalidScheme);
-    /// # Ok::<(), longhaul::Error>(())
-    /// ```
-    pub fn mount<T>(mut self, prefix: &str, make: impl Fn() -> T + Send + Sync + 'static) -> Self
-    where
-        T: IntoTransport,
-    {
-        let prefix = mount_prefix(prefix);
-        let make: Arc<MakeTransport> = Arc::new(move || make().into_transport());
-        let prefixes = &mut Arc::make_mut(&mut self.settings).mounts;
-        if let Some(place) = prefixes.iter().position(|have| *have == prefix) {
-            prefixes.remove(place);
-            self.mounts.remove(place);
-        }
-        let longer = prefixes.iter().take_while(|have| have.len() >= prefix.len()).count();
-        prefixes.insert(longer, prefix);
-        self.mounts.insert(longer, make);
-        self.changed()
-    }
-
-    /// The same without what was mounted.
-    pub(super) fn unmounted(mut self) -> Self {
-        self.mounts.clear();
-        self.set(|settings| settings.mounts.clear())
-    }
-
     /// A hook for every response of a chain; requests' event `response`. See
     /// [`Hooks::response`].
     pub fn response_hook(
@@ -649,14 +593,6 @@ impl SessionBuilder {
         }
     }
 
-    /// The transport of the mount at this place.
-    pub(super) fn make_mounted(&self, place: usize) -> Result<Box<dyn Transport>, Error> {
-        match self.mounts.get(place) {
-            Some(make) => make(),
-            None => self.bare_transport(),
-        }
-    }
-
     /// The worst case of one URL under these settings: the tight maximum up to the response head.
     ///
     /// [`WorstCase::of`] has the other answers.
@@ -700,19 +636,4 @@ impl SessionBuilder {
         };
         Ok(work(&session))
     }
-}
-
-/// A prefix as it is compared: in lower case, and without a default port, since no prepared URL
-/// has one.
-fn mount_prefix(prefix: &str) -> String {
-    let prefix = prefix.to_ascii_lowercase();
-    for (scheme, port) in [("http://", ":80"), ("https://", ":443")] {
-        let host = prefix.strip_prefix(scheme).and_then(|rest| rest.split_once('/'));
-        if let Some((host, path)) = host
-            && let Some(host) = host.strip_suffix(port)
-        {
-            return format!("{scheme}{host}/{path}");
-        }
-    }
-    prefix
 }

@@ -3,13 +3,13 @@
 use super::builder::SessionBuilder;
 use super::flight::{Flight, Step};
 use super::identity::Jars;
+use super::mounts::mount_of;
 use super::router::lock;
 use super::{CookieJar, RequestBuilder};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::message::digest::Spaces;
 use crate::message::{
-    Hooks, Overrides, Prepared, Request, Response, Setting, Settings, TlsSettings, is_under,
-    is_web, prepare,
+    Hooks, Overrides, Prepared, Request, Response, Setting, Settings, TlsSettings, prepare,
 };
 use crate::proxy::{Identity, Route};
 use crate::rng::Rng;
@@ -139,28 +139,6 @@ impl Core {
         let mounted = self.mounted.iter_mut().flatten();
         std::iter::once(&mut self.transport).chain(others).chain(mounted)
     }
-}
-
-/// The place of the longest prefix that a URL lies under; `None` where the engine's own, `http://`
-/// and `https://`, are longer.
-fn mount_of(settings: &Settings, url: &Url) -> Result<Option<usize>, Error> {
-    let own = if is_web(url.scheme()) { url.scheme().len() + "://".len() } else { 0 };
-    let fits = |prefix: &String| prefix.len() >= own && is_under(url.as_str(), prefix);
-    match settings.mounts.iter().position(fits) {
-        None if own == 0 => {
-            let text = format!(
-                "no transport is mounted for {}; SessionBuilder::mount takes one",
-                shown(url)
-            );
-            Err(Error::local(ErrorKind::InvalidScheme, text))
-        }
-        place => Ok(place),
-    }
-}
-
-/// Scheme and host: what may be shown of a URL that nobody has prepared.
-fn shown(url: &Url) -> String {
-    format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
 impl Session {
@@ -321,18 +299,6 @@ impl Session {
     pub fn send_prepared(&self, prepared: Prepared) -> Result<Response, Error> {
         let item = self.items.fetch_add(1, Ordering::Relaxed);
         self.drive(&mut Flight::of_prepared(prepared, item))
-    }
-
-    /// The prefix of the transport that takes a URL, as requests' `get_adapter` finds the adapter:
-    /// the longest one that the URL begins with, without regard to case.
-    ///
-    /// # Errors
-    /// `InvalidScheme` where there is none.
-    pub fn get_adapter(&self, url: &Url) -> Result<&str, Error> {
-        let settings = self.settings();
-        let own = if url.scheme() == "https" { "https://" } else { "http://" };
-        let place = mount_of(settings, url)?;
-        Ok(place.and_then(|place| settings.mounts.get(place)).map_or(own, String::as_str))
     }
 
     /// Closes the connections that wait for their next request, as requests' `close`; the session

@@ -11,6 +11,7 @@ mod flight;
 mod identity;
 mod lessons;
 mod live;
+mod mounts;
 mod numbers;
 mod proxies;
 mod request_builder;
