@@ -157,11 +157,10 @@ fn c49_a_host_that_sends_them_is_named_once() {
         }
     };
     let text = "origin.test sends malformed header fields";
-    let before = said::with(text).len();
     warned(&World::hostile());
-    let lines = said::with(text);
-    assert_eq!(lines.len(), before + 1, "{lines:?}");
-    assert!(lines.last().unwrap().contains("the first is \"nocolonhere\""), "{lines:?}");
+    let lines = said::here(text);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("the first is \"nocolonhere\""), "{lines:?}");
 }
 
 #[test]

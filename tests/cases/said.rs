@@ -1,8 +1,9 @@
 //! What the library says in its log.
 
 use std::sync::{Mutex, Once};
+use std::thread::{self, ThreadId};
 
-static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LINES: Mutex<Vec<(ThreadId, String)>> = Mutex::new(Vec::new());
 
 struct Book;
 
@@ -13,7 +14,7 @@ impl log::Log for Book {
 
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
-            LINES.lock().unwrap().push(record.args().to_string());
+            LINES.lock().unwrap().push((thread::current().id(), record.args().to_string()));
         }
     }
 
@@ -31,5 +32,18 @@ pub(crate) fn listen() {
 
 /// The warnings so far that hold this text; other tests run at the same time.
 pub(crate) fn with(text: &str) -> Vec<String> {
-    LINES.lock().unwrap().iter().filter(|line| line.contains(text)).cloned().collect()
+    lines(|_, line| line.contains(text))
+}
+
+/// Those of them that this thread gave, and so no other test.
+pub(crate) fn here(text: &str) -> Vec<String> {
+    lines(|thread, line| thread == thread::current().id() && line.contains(text))
+}
+
+fn lines(wanted: impl Fn(ThreadId, &str) -> bool) -> Vec<String> {
+    let all = LINES.lock().unwrap();
+    all.iter()
+        .filter(|(thread, line)| wanted(*thread, line))
+        .map(|(_, line)| line.clone())
+        .collect()
 }
