@@ -33,7 +33,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Vec<Cookie>, Faulty> {
             None => (line, false),
         };
         let begin = line.trim_ascii_start();
-        if !http_only && (begin.is_empty() || begin.starts_with(b"#") || begin.starts_with(b"$")) {
+        if !http_only && (begin.is_empty() || begin.starts_with(b"#")) {
             continue;
         }
         let cookie = cookie(line).map_err(|why| Faulty::at_line(index + 1, why))?;
