@@ -10,7 +10,9 @@ use super::support::lookups::Lookups;
 use super::support::microsocks::Microsocks;
 use super::support::nginx::Nginx;
 use super::support::squid::{Squid, SquidOptions};
+use super::support::stunnel::Stunnel;
 use super::support::{PASSWORD, USER};
+use longhaul::lab::SocksProxy;
 
 /// Under a top level that never exists (RFC 6761).
 const NAME: &str = "shop.test";
@@ -95,20 +97,34 @@ fn two_thousand_urls_through_microsocks_with_credentials() {
 }
 
 #[test]
-fn squid_is_given_the_name() {
+fn squid_is_given_the_name_over_http_and_over_tls() {
     let options = SquidOptions { names: vec![NAME], ..SquidOptions::default() };
     let (Some(lookups), Some(nginx), Some(squid)) =
         (Lookups::new(), Nginx::start(), Squid::start(&options))
     else {
         return;
     };
-    let job = Job::new((0..200).map(|page| match page % 2 {
-        0 => plain(&nginx, page),
-        _ => tls(&nginx, page),
-    }));
-    job.write("ca.pem", nginx.ca().pem());
-    let proxy = format!("http://{}", squid.address());
-    watched(&job, &lookups, &["-x", &proxy, "--cacert", "ca.pem"]).assert_code(0);
-    assert_eq!(job.all_ok_once().len(), 200);
+    let Some(stunnel) = Stunnel::in_front_of(squid.address(), nginx.ca()) else { return };
+    for proxy in [format!("http://{}", squid.address()), format!("https://{}", stunnel.address())] {
+        let job = Job::new((0..200).map(|page| match page % 2 {
+            0 => plain(&nginx, page),
+            _ => tls(&nginx, page),
+        }));
+        job.write("ca.pem", nginx.ca().pem());
+        watched(&job, &lookups, &["-x", &proxy, "--cacert", "ca.pem"]).assert_code(0);
+        assert_eq!(job.all_ok_once().len(), 200);
+        assert_eq!(lookups.all("longhaul"), Vec::<String>::new(), "{proxy}");
+    }
+}
+
+/// dante and microsocks do not speak it, so the server is that of the lab; the command and the watch
+/// over its lookups are as for the others.
+#[test]
+fn socks4a_gives_the_name_too() {
+    let (Some(lookups), Some(nginx)) = (Lookups::new(), Nginx::start()) else { return };
+    let socks = SocksProxy::builder().name(NAME, nginx.plain()).start().unwrap();
+    let job = Job::new((0..100).map(|page| plain(&nginx, page)));
+    watched(&job, &lookups, &["-x", &socks.url("socks4a")]).assert_code(0);
+    assert_eq!(job.all_ok_once().len(), 100);
     assert_eq!(lookups.all("longhaul"), Vec::<String>::new());
 }
