@@ -28,3 +28,5 @@ mod errors {}
 mod downloads {}
 #[doc = include_str!("../docs/credentials.md")]
 mod credentials {}
+#[doc = include_str!("../docs/batches.md")]
+mod batches {}

@@ -9,7 +9,7 @@
 mod history;
 mod kind;
 
-pub use history::{Attempt, AttemptError, WaitReason};
+pub use history::{Attempt, AttemptError, Refusal, WaitReason};
 pub use kind::{ErrorKind, Fault, Phase};
 
 use std::any::Any;

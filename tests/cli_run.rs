@@ -81,7 +81,7 @@ fn exit_codes_tell_what_became_of_the_urls() {
     for (paths, flags, wanted) in [
         (&["/200", "/204"][..], &[][..], 0),
         (&["/200", "/404"], &[], 1),
-        (&["/403"], &[], 1),
+        (&["/403"], &["--slow-lane", "off"], 1),
         (&["/500"], &["--total", "0"], 1),
     ] {
         let urls: Vec<String> = paths.iter().map(|path| origin.url(path)).collect();

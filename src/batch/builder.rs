@@ -8,26 +8,31 @@ use super::Record;
 use super::bodies::Bodies;
 use super::exit_check::exit_check;
 use super::exit_sample::Sampling;
-use super::feed::Feed;
+use super::feed::{Feed, PassSettings};
 use super::journal::{Done, Existing, Found, Journal};
 use super::report::{Plan, Progress, Summary};
 use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
 use super::sink::{Sink, io_error};
 use super::source::Source;
 use super::stop::{Outcome, Stopped};
+use super::window::{NAP, Window};
 use crate::error::{Error, ErrorKind};
-use crate::policy::{Bound, Retry};
+use crate::message::Response;
+use crate::policy::{BlockPage, Bound, FailureShare, LastOutcomes, Retry, SlowLane, Timeouts};
 use crate::proxy::ProxyUrl;
-use crate::session::SessionBuilder;
+use crate::session::{Refusals, SessionBuilder};
 use crate::time::{Clock, SystemClock};
 use crate::workers::{Finished, PoolStats, StopReason, Stopper, WorkerPool};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 /// How often the taking side looks up while nothing ends.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How often is told that the run still waits for its time.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the records go.
 #[derive(Debug)]
@@ -80,11 +85,15 @@ pub struct BatchBuilder {
     workers: Option<usize>,
     per_host: Option<usize>,
     rate: Option<f64>,
+    refusals: Refusals,
     bodies: Option<PathBuf>,
     passes: u32,
     pass_retry: Option<Retry>,
+    pass_timeouts: Option<Timeouts>,
     exit_check: Option<(String, Vec<ProxyUrl>)>,
     exit_sample: Option<u64>,
+    window: Window,
+    stop_on_failures: Option<FailureShare>,
     on_abort: Option<Arc<dyn Fn() + Send + Sync>>,
     on_progress: Option<OnProgress>,
     on_record: Option<OnRecord>,
@@ -150,6 +159,40 @@ impl BatchBuilder {
         self
     }
 
+    /// What becomes of a URL that is refused; see
+    /// [`WorkerPoolBuilder::slow_lane`](crate::workers::WorkerPoolBuilder::slow_lane).
+    ///
+    /// # Defaults
+    /// [`SlowLane::default`]: once more, 20 s later, 5 s apart on one host. `None` leaves it at the
+    /// refusal.
+    pub fn slow_lane(mut self, lane: impl Into<Option<SlowLane>>) -> Self {
+        self.refusals.lane = lane.into();
+        self
+    }
+
+    /// What else is a refusal, by status, field or text of the body. What matched stands in the
+    /// record.
+    ///
+    /// # Defaults
+    /// Nothing: 403 alone.
+    pub fn block_page(mut self, page: BlockPage) -> Self {
+        self.refusals.page = page;
+        self
+    }
+
+    /// What else is a refusal, by a rule that is shown each response; see
+    /// [`WorkerPoolBuilder::block_when`](crate::workers::WorkerPoolBuilder::block_when).
+    ///
+    /// # Defaults
+    /// None.
+    pub fn block_when(
+        mut self,
+        rule: impl Fn(&Response) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.refusals.rule = Some(Arc::new(rule));
+        self
+    }
+
     /// Keeps the bodies of all responses as files in this folder; see [`Bodies`].
     ///
     /// # Defaults
@@ -174,6 +217,58 @@ impl BatchBuilder {
     /// That of the first.
     pub fn pass_retry(mut self, retry: Retry) -> Self {
         self.pass_retry = Some(retry);
+        self
+    }
+
+    /// Not before this time: until then nothing is sent, exit checks included. Settings, results
+    /// and input are looked at before. [`Progress::starts_in`] tells how long it still is.
+    ///
+    /// # Defaults
+    /// At once.
+    pub fn start_at(mut self, time: SystemTime) -> Self {
+        self.window.start_at = Some(time);
+        self
+    }
+
+    /// Not beyond this time: the run ends as by [`Stopper::close`], what flies finishes, and what
+    /// is left is done by a resumption. The outcome is [`Stopped::TimeUp`].
+    ///
+    /// # Defaults
+    /// As long as it takes.
+    pub fn stop_at(mut self, time: SystemTime) -> Self {
+        self.window.stop_at = Some(time);
+        self
+    }
+
+    /// Not for longer than this, from when it began; ends as by [`stop_at`](Self::stop_at).
+    ///
+    /// # Defaults
+    /// As long as it takes.
+    pub fn max_time(mut self, time: Duration) -> Self {
+        self.window.max_time = Some(time);
+        self
+    }
+
+    /// Stops where too large a share of the last URLs failed: what flies finishes, and what is left
+    /// is done by a resumption. The outcome is [`Stopped::FailureShare`].
+    ///
+    /// URLs of the classes *retryable*, *refused* and *proxy auth* count as failed, those held back
+    /// for another pass included; a permanent answer such as 404 does not, and lines that describe
+    /// no request are not counted at all.
+    ///
+    /// # Defaults
+    /// Never.
+    pub fn stop_on_failures(mut self, rule: FailureShare) -> Self {
+        self.stop_on_failures = Some(rule);
+        self
+    }
+
+    /// The timeouts of the passes after the first.
+    ///
+    /// # Defaults
+    /// Those of the first.
+    pub fn pass_timeout(mut self, timeouts: impl Into<Timeouts>) -> Self {
+        self.pass_timeouts = Some(timeouts.into());
         self
     }
 
@@ -247,6 +342,9 @@ impl BatchBuilder {
         if self.source.is_empty() {
             return Err(Error::config("there is no input; give a source of URLs"));
         }
+        if let Some(timeouts) = &self.pass_timeouts {
+            timeouts.validate()?;
+        }
         if self.passes == 0 {
             return Err(Error::config("passes is 0, with which nothing is sent; give 1 or more"));
         }
@@ -255,6 +353,7 @@ impl BatchBuilder {
                 "the exits cannot be sampled without an endpoint; give the URL of an exit check",
             ));
         }
+        self.window.check(self.clock.wall())?;
         if self.exit_sample == Some(0) {
             return Err(Error::config("a sample after every 0 URLs is none; give 1 or more"));
         }
@@ -270,6 +369,7 @@ impl BatchBuilder {
         let mut pool = WorkerPool::builder(self.session.clone())
             .clock(Arc::clone(&self.clock))
             .stop_on([ErrorKind::ProxyAuth, ErrorKind::ExitLeak, ErrorKind::NoProxyAlive]);
+        pool = pool.refusals(self.refusals.clone());
         if let Some(workers) = self.workers {
             pool = pool.workers(workers);
         }
@@ -312,11 +412,15 @@ impl Batch {
             workers: None,
             per_host: None,
             rate: None,
+            refusals: Refusals { lane: Some(SlowLane::default()), ..Refusals::default() },
             bodies: None,
             passes: 1,
             pass_retry: None,
+            pass_timeouts: None,
             exit_check: None,
             exit_sample: None,
+            window: Window::default(),
+            stop_on_failures: None,
             on_abort: None,
             on_progress: None,
             on_record: None,
@@ -374,9 +478,15 @@ impl Batch {
             Some(prepared) => prepared,
             None => self.prepare()?,
         };
-        let Self { settings, pool, .. } = self;
+        let Self { mut settings, pool, .. } = self;
+        let stopper = pool.stopper();
+        let input = &prepared.plan.input;
+        let total = input.complete.then_some(input.items);
+        wait_for_the_start(&mut settings, &stopper, total);
         let mut sampling = None;
-        if let Some((url, proxies)) = &settings.exit_check {
+        // Stopped while it waited: nothing is sent, not even to ask for exits.
+        let asked = settings.exit_check.as_ref().filter(|_| stopper.reason().is_none());
+        if let Some((url, proxies)) = asked {
             let exits = exit_check(&settings.session, url, proxies)?;
             log::info!("{} exits, own address {:?}", exits.shared().len(), exits.direct);
             sampling = settings.exit_sample.map(|every| {
@@ -390,7 +500,6 @@ impl Batch {
             (None, _) => Sink::stdout(),
         };
         let Plan { input, found, promised } = prepared.plan;
-        let stopper = pool.stopper();
         let items = settings.source.items(prepared.done).until(move || stopper.reason().is_some());
         let ended = Run {
             jobs: &pool,
@@ -398,10 +507,15 @@ impl Batch {
             sink,
             bodies,
             passes: settings.passes,
-            pass_retry: settings.pass_retry,
+            pass_settings: PassSettings {
+                retry: settings.pass_retry,
+                timeouts: settings.pass_timeouts,
+            },
             most_held: MOST_HELD,
-            total: input.complete.then_some(input.items),
+            total,
             sampling,
+            window: settings.window,
+            stop_on_failures: settings.stop_on_failures.map(LastOutcomes::new),
             on_progress: settings.on_progress,
             on_record: settings.on_record,
         }
@@ -414,14 +528,34 @@ impl Batch {
             exit_samples: exits,
             ok_before: found.ok,
             failed_before: found.failed,
-            stopped: stopped.as_ref().map(ToString::to_string),
             ..Summary::of(&tally, Some(&promised), elapsed)
         };
         if input.complete {
             // Those that were never begun are left as well.
             summary.unfinished = input.items.saturating_sub(summary.urls);
         }
+        // The time came with the last of them, and nothing is left.
+        let is_done = input.complete && summary.unfinished == 0;
+        let stopped = stopped.filter(|why| !(is_done && matches!(why, Stopped::TimeUp(_))));
+        summary.stopped = stopped.as_ref().map(ToString::to_string);
         Ok(Outcome { summary, tally, stopped })
+    }
+}
+
+/// Returns when the run may begin, or was stopped; tells meanwhile how long it still is.
+fn wait_for_the_start(settings: &mut BatchBuilder, stopper: &Stopper, total: Option<u64>) {
+    let mut told: Option<Instant> = None;
+    while let Some(left) = settings.window.opens_in(settings.clock.wall()) {
+        if stopper.reason().is_some() {
+            return;
+        }
+        let now = settings.clock.now();
+        let is_time = told.is_none_or(|last| now.saturating_duration_since(last) >= TELL_EVERY);
+        if let (true, Some(tell)) = (is_time, &mut settings.on_progress) {
+            told = Some(now);
+            tell(&Progress { starts_in: Some(left), total, pass: 1, ..Progress::default() });
+        }
+        settings.clock.sleep_until(now.checked_add(left.min(NAP)).unwrap_or(now));
     }
 }
 
@@ -452,6 +586,10 @@ impl Jobs for WorkerPool {
 
     fn abort(&self) {
         WorkerPool::abort(self);
+    }
+
+    fn close(&self, cause: String) {
+        self.stopper().close_because(StopReason::rule(cause));
     }
 
     fn stopped(&self) -> Option<Stopped> {

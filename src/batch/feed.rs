@@ -9,7 +9,7 @@ use super::record::AttemptRecord;
 use super::source::{Entry, Items};
 use crate::error::Error;
 use crate::message::{IntoRequest, Request, Setting};
-use crate::policy::Retry;
+use crate::policy::{Retry, Timeouts};
 use http::Method;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,8 +81,15 @@ pub(super) struct Feed {
     index: u64,
     /// Whether requests have to be kept for another pass.
     keep: bool,
-    retry: Option<Retry>,
+    settings: PassSettings,
     samples: Option<SamplePlan>,
+}
+
+/// What later passes have of their own.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PassSettings {
+    pub(super) retry: Option<Retry>,
+    pub(super) timeouts: Option<Timeouts>,
 }
 
 impl Feed {
@@ -99,14 +106,19 @@ impl Feed {
             board,
             index: 0,
             keep,
-            retry: None,
+            settings: PassSettings::default(),
             samples: None,
         }
     }
 
-    /// A later pass: what was held back, with the policy of that pass if it has one.
-    pub(super) fn held(held: Vec<Flying>, board: Board, keep: bool, retry: Option<Retry>) -> Self {
-        Self { from: From::Held(held.into_iter()), board, index: 0, keep, retry, samples: None }
+    /// A later pass: what was held back, with what that pass has of its own.
+    pub(super) fn held(
+        held: Vec<Flying>,
+        board: Board,
+        keep: bool,
+        settings: PassSettings,
+    ) -> Self {
+        Self { from: From::Held(held.into_iter()), board, index: 0, keep, settings, samples: None }
     }
 
     fn next_url(&mut self) -> Option<(Flying, Fed)> {
@@ -116,8 +128,12 @@ impl Feed {
                 let mut flying = held.next()?;
                 let mut request =
                     if self.keep { flying.request.clone() } else { flying.request.take() }?;
-                if let Some(retry) = &self.retry {
+                let PassSettings { retry, timeouts } = &self.settings;
+                if let Some(retry) = retry {
                     request.overrides.retry = Setting::Set(retry.clone());
+                }
+                if let Some(timeouts) = timeouts {
+                    request.overrides.timeouts = Setting::Set(*timeouts);
                 }
                 Some((flying, Fed(Ok(request))))
             }

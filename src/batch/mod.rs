@@ -41,6 +41,7 @@ mod sink;
 mod source;
 mod stop;
 mod tally;
+mod window;
 
 pub use bodies::Bodies;
 pub use builder::{Batch, BatchBuilder};

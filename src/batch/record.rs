@@ -75,7 +75,7 @@ pub struct Record {
     pub pass: u32,
     /// When it ended: RFC 3339, UTC, milliseconds.
     pub at: String,
-    /// What tells of a refusal; only for 403, 429 and 503.
+    /// What tells of a refusal; only for 403, 429, 503 and block pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedRecord>,
     /// What the item brought as `meta`.
@@ -143,6 +143,10 @@ pub struct AttemptRecord {
     /// Why no further retry was made, where the policy forbade it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Cow<'static, str>>,
+    /// What tells of a refusal that another attempt followed; that of the last attempt is
+    /// [`Record::refused`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedRecord>,
 }
 
 /// How many milliseconds each phase took; a phase that did not happen is absent.
@@ -172,6 +176,9 @@ pub struct TimingsRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RefusedRecord {
+    /// What the response has of what the user calls a block page; absent for another refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<String>,
     /// `Server`.
     pub server: Option<String>,
     /// `Cf-Ray`.
@@ -231,8 +238,14 @@ impl Record {
             pass,
             at: humantime::format_rfc3339_millis(at).to_string(),
             refused: response
-                .filter(|response| matches!(response.status(), 403 | 429 | 503))
-                .map(|response| RefusedRecord::of(response.headers())),
+                .filter(|response| {
+                    let blocked = last.is_some_and(|attempt| attempt.refusal.is_some());
+                    blocked || matches!(response.status(), 403 | 429 | 503)
+                })
+                .map(|response| RefusedRecord {
+                    matched: last.and_then(matched),
+                    ..RefusedRecord::of(response.headers())
+                }),
             meta: None,
             url,
         }
@@ -310,6 +323,9 @@ pub fn class_of(finished: &Finished) -> Class {
             _ => return Class::of_error(error.kind()),
         },
     };
+    if finished.attempts().last().is_some_and(|attempt| attempt.refusal.is_some()) {
+        return Class::Refused;
+    }
     match response.status() {
         // The proxy's own 407 is an error; one that is handed out came from the target, through a
         // tunnel or directly, and concerns this URL alone.
@@ -327,6 +343,11 @@ fn attempts_of(
     let mut before: Cow<'_, str> =
         Url::parse(url).map_or(Cow::Borrowed(url), |url| Cow::Owned(url.into()));
     let mut list = Vec::with_capacity(history.len());
+    // What the last response says of its refusal is in the record.
+    let told = match &finished.result {
+        Ok(_) => history.len(),
+        Err(error) => error.response().map_or(0, |_| history.len()),
+    };
     for (n, attempt) in (1..).zip(history) {
         let shown = redact::shown(&attempt.url);
         let other = shown != before && shown != url;
@@ -345,11 +366,20 @@ fn attempts_of(
             reused: attempt.reused,
             resend: attempt.resend,
             note: attempt.note.map(Cow::Borrowed),
+            refused: attempt.refusal.as_deref().filter(|_| n as usize != told).map(|refusal| {
+                RefusedRecord { matched: matched(attempt), ..RefusedRecord::of(&refusal.headers) }
+            }),
         });
         before = shown;
     }
     shorten(&mut list);
     list
+}
+
+/// What of a block page the answer to this attempt had, as long as other values are kept.
+fn matched(attempt: &Attempt) -> Option<String> {
+    let matched = attempt.refusal.as_deref()?.matched.as_deref()?;
+    Some(matched.chars().take(LONGEST_VALUE).collect())
 }
 
 fn shorten(list: &mut Vec<AttemptRecord>) {
@@ -409,7 +439,8 @@ impl RefusedRecord {
             .map(|value| value.as_bytes().split(|byte| matches!(byte, b'=' | b';')).next())
             .map(|name| text(name.unwrap_or_default()).trim().to_owned())
             .collect();
-        Self { server, cf_ray, x_cache, via, retry_after, set_cookie_names, lossy }
+        let matched = None;
+        Self { matched, server, cf_ray, x_cache, via, retry_after, set_cookie_names, lossy }
     }
 }
 

@@ -6,8 +6,9 @@ use super::exit_sample::ExitSamples;
 use super::record::millis;
 use super::source::Checked;
 use super::tally::{Longest, Tally, Way};
+use crate::error::WaitReason;
 use crate::policy::Bound;
-use crate::workers::PoolStats;
+use crate::workers::{ByReason, PoolStats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,12 +35,20 @@ pub struct Progress {
     pub attempts: u64,
     /// The pass, from 1.
     pub pass: u32,
+    /// How long it is until the run may begin; `None` once it has.
+    pub starts_in: Option<Duration>,
+    pub(super) waits: ByReason,
 }
 
 impl Progress {
     /// URLs that have ended.
     pub fn done(&self) -> u64 {
         self.ok.saturating_add(self.failed)
+    }
+
+    /// How many of those that wait do so for this reason.
+    pub fn waiting_for(&self, reason: WaitReason) -> u64 {
+        self.waits.of(reason)
     }
 
     /// Ended URLs per second; zero before any time has passed.
@@ -59,6 +68,7 @@ impl Progress {
 
     pub(super) fn with_stats(mut self, stats: PoolStats) -> Self {
         self.waiting = stats.waiting;
+        self.waits = stats.by_reason;
         self.in_flight = stats.in_flight;
         self.attempts = stats.attempts;
         self

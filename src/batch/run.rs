@@ -2,14 +2,15 @@
 
 use super::bodies::Bodies;
 use super::exit_sample::{ExitSamples, Sampling};
-use super::feed::{Board, Feed, Flying};
+use super::feed::{Board, Feed, Flying, PassSettings};
 use super::record::{Record, class_of};
 use super::report::Progress;
 use super::sink::{Sink, SinkError};
 use super::source::Items;
 use super::stop::Stopped;
 use super::tally::Tally;
-use crate::policy::{Class, Retry};
+use super::window::Window;
+use crate::policy::{Class, LastOutcomes};
 use crate::time::Clock;
 use crate::workers::{Finished, PoolStats};
 use http::header::CONTENT_TYPE;
@@ -31,6 +32,8 @@ pub(super) trait Jobs {
     fn run(&self, jobs: Feed, take: &mut dyn FnMut(Option<Finished>));
     fn stats(&self) -> PoolStats;
     fn abort(&self);
+    /// Takes no more; what flies finishes.
+    fn close(&self, cause: String);
     /// Why the pool takes no more, where it does not.
     fn stopped(&self) -> Option<Stopped>;
 }
@@ -47,10 +50,12 @@ pub(super) struct Run<'a, J> {
     pub(super) sink: Sink,
     pub(super) bodies: Option<Bodies>,
     pub(super) passes: u32,
-    pub(super) pass_retry: Option<Retry>,
+    pub(super) pass_settings: PassSettings,
     pub(super) most_held: usize,
     pub(super) total: Option<u64>,
     pub(super) sampling: Option<Sampling>,
+    pub(super) window: Window,
+    pub(super) stop_on_failures: Option<LastOutcomes>,
     pub(super) on_progress: Option<OnProgress>,
     pub(super) on_record: Option<OnRecord>,
 }
@@ -77,6 +82,8 @@ struct State {
     held: Vec<Flying>,
     unfinished: u64,
     stopped: Option<Stopped>,
+    /// Why no more is taken, while what flies finishes.
+    closing: Option<Stopped>,
 }
 
 impl<J: Jobs> Run<'_, J> {
@@ -92,6 +99,7 @@ impl<J: Jobs> Run<'_, J> {
             held: Vec::new(),
             unfinished: 0,
             stopped: None,
+            closing: None,
         };
         let jobs = self.jobs;
         let mut feed = Feed::input(items, board.clone(), self.passes > 1);
@@ -103,9 +111,10 @@ impl<J: Jobs> Run<'_, J> {
                     self.take(finished, &mut state);
                 }
                 self.tell(&mut state, false);
+                self.look_at_the_clock(&mut state);
             });
             if state.stopped.is_none() {
-                state.stopped = jobs.stopped();
+                state.stopped = state.closing.take().or_else(|| jobs.stopped());
             }
             let is_over = state.stopped.is_some() || state.pass >= self.passes;
             if is_over || state.held.is_empty() || board.lock().broken.is_some() {
@@ -114,7 +123,7 @@ impl<J: Jobs> Run<'_, J> {
             state.pass += 1;
             let held = std::mem::take(&mut state.held);
             let keep = state.pass < self.passes;
-            feed = Feed::held(held, board.clone(), keep, self.pass_retry.clone());
+            feed = Feed::held(held, board.clone(), keep, self.pass_settings.clone());
         }
         self.finish(state)
     }
@@ -161,12 +170,18 @@ impl<J: Jobs> Run<'_, J> {
         let mut record =
             Record::of(&finished, &flying.id, state.pass, self.clock.wall()).after(earlier);
         let again = matches!(class, Class::Retryable | Class::Refused);
+        self.heed_failures(class, &mut state.closing);
         if again
             && state.pass < self.passes
             && flying.request.is_some()
             && state.held.len() < self.most_held
         {
             flying.url = finished.url;
+            if let (Some(last), refused @ Some(_)) =
+                (record.attempts.last_mut(), record.refused.take())
+            {
+                last.refused = refused;
+            }
             flying.earlier = record.attempts;
             state.held.push(flying);
             return;
@@ -188,6 +203,31 @@ impl<J: Jobs> Run<'_, J> {
                 state.board.lock().ended = true;
                 self.jobs.abort();
             }
+        }
+    }
+
+    /// Stops by the share of failures. A permanent answer (404, 410) is one: the site has told what
+    /// it has to say of the URL. Input that describes no request says nothing of the site.
+    fn heed_failures(&mut self, class: Class, closing: &mut Option<Stopped>) {
+        let Some(last) = self.stop_on_failures.as_mut().filter(|_| class != Class::Input) else {
+            return;
+        };
+        let failed = matches!(class, Class::Retryable | Class::Refused | Class::ProxyAuth);
+        if let (Some(failures), None, None) = (last.note(failed), &closing, self.jobs.stopped()) {
+            let stopped = Stopped::FailureShare { rule: last.rule(), failures };
+            self.jobs.close(stopped.to_string());
+            *closing = Some(stopped);
+        }
+    }
+
+    fn look_at_the_clock(&mut self, state: &mut State) {
+        if state.closing.is_some() || self.window == Window::default() {
+            return;
+        }
+        let closed = self.window.closed(state.started, self.clock.now(), self.clock.wall());
+        if let (Some(cause), None) = (closed, self.jobs.stopped()) {
+            self.jobs.close(cause.clone());
+            state.closing = Some(Stopped::TimeUp(cause));
         }
     }
 

@@ -4,6 +4,7 @@ use super::report::Summary;
 use super::sink::SinkError;
 use super::tally::Tally;
 use crate::error::{Error, ErrorKind};
+use crate::policy::FailureShare;
 use std::fmt;
 
 /// Why a run was stopped.
@@ -22,6 +23,15 @@ pub enum Stopped {
     },
     /// By a rule of the user's, in the user's words.
     Rule(String),
+    /// Too large a share of the last URLs failed.
+    FailureShare {
+        /// The rule.
+        rule: FailureShare,
+        /// How many of the last URLs failed.
+        failures: u32,
+    },
+    /// By its own plan: the time to stop has come, or the longest time is over. Not a failure.
+    TimeUp(String),
     /// The reader of the results has gone. Not a failure.
     SinkClosed,
     /// The results or bodies could not be written; what is in them is complete.
@@ -44,7 +54,12 @@ impl fmt::Display for Stopped {
         match self {
             Self::Interrupted => f.write_str("interrupted"),
             Self::Failure { message, .. } => f.write_str(message),
-            Self::Rule(cause) => f.write_str(cause),
+            Self::Rule(cause) | Self::TimeUp(cause) => f.write_str(cause),
+            Self::FailureShare { rule, failures } => write!(
+                f,
+                "{failures} of the last URLs failed, which is too many under {rule}; look at their \
+                 records, and go on with --resume"
+            ),
             Self::SinkClosed => f.write_str("the reader of the results has gone"),
             Self::SinkFailed(error) | Self::SourceFailed(error) => error.fmt(f),
         }
@@ -65,12 +80,15 @@ pub struct Outcome {
 
 impl Outcome {
     /// The exit code: 0 where everything succeeded, 1 where some URL failed (in this run, or
-    /// before and not tried again), 3 where the run was stopped, 130 where it was interrupted. A
-    /// reader that has gone is success.
+    /// before and not tried again), 3 where the run was stopped, 4 where its time was up and URLs
+    /// are left for a resumption, 130 where it was interrupted. A reader that has gone is success.
+    ///
+    /// A time that was up is no failure, and no success either: not every URL has a record.
     pub fn exit_code(&self) -> u8 {
         match &self.stopped {
             Some(Stopped::Interrupted) => 130,
             Some(Stopped::SinkClosed) => 0,
+            Some(Stopped::TimeUp(_)) => 4,
             Some(_) => 3,
             None if self.summary.failed > 0 || self.summary.failed_before > 0 => 1,
             None => 0,
@@ -109,9 +127,11 @@ mod tests {
         assert_eq!(code(None, 0, 1), 1);
         assert_eq!(code(Some(Stopped::Interrupted), 5, 0), 130);
         assert_eq!(code(Some(Stopped::SinkClosed), 5, 0), 0);
+        assert_eq!(code(Some(Stopped::TimeUp("06:00".to_owned())), 5, 0), 4);
         for stopped in [
             auth(),
             Stopped::Rule("enough".to_owned()),
+            Stopped::FailureShare { rule: "50%/2".parse().unwrap(), failures: 2 },
             Stopped::SinkFailed(error()),
             Stopped::SourceFailed(error()),
         ] {

@@ -34,6 +34,9 @@ pub struct Way {
     pub answered: u64,
     /// Attempts that failed without one.
     pub failed: u64,
+    /// Of these answers, those that refused (403, or a block page).
+    #[serde(default)]
+    pub refused: u64,
     /// URLs whose last attempt went this way and that ended well.
     pub ok: u64,
 }
@@ -119,11 +122,15 @@ impl Tally {
 
     fn count_attempts(&mut self, record: &Record) {
         let mut failed = false;
-        for attempt in &record.attempts {
+        let by_page = record.refused.as_ref().is_some_and(|refused| refused.matched.is_some());
+        let last = record.attempts.len().saturating_sub(1);
+        for (n, attempt) in record.attempts.iter().enumerate() {
+            let refused =
+                attempt.status == Some(403) || attempt.refused.is_some() || by_page && n == last;
             let proxy = way(&mut self.proxies, attempt.proxy.as_deref().unwrap_or(DIRECT));
-            count(proxy, attempt);
+            count(proxy, attempt, refused);
             if let Some(exit) = &attempt.exit {
-                count(way(&mut self.exits, exit), attempt);
+                count(way(&mut self.exits, exit), attempt, refused);
             }
             failed |= attempt.error.is_some();
         }
@@ -252,8 +259,9 @@ fn way<'a>(table: &'a mut BTreeMap<String, Way>, key: &str) -> &'a mut Way {
     table.entry(key.to_owned()).or_default()
 }
 
-fn count(way: &mut Way, attempt: &AttemptRecord) {
+fn count(way: &mut Way, attempt: &AttemptRecord, refused: bool) {
     way.attempts += 1;
+    way.refused += u64::from(refused);
     if attempt.error.is_some() {
         way.failed += 1;
     } else {

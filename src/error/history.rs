@@ -23,6 +23,16 @@ pub enum WaitReason {
 }
 
 impl WaitReason {
+    /// All there are.
+    pub const ALL: &'static [Self] = &[
+        Self::Backoff,
+        Self::RetryAfter,
+        Self::Cooldown,
+        Self::Limit,
+        Self::NoProxy,
+        Self::Refused,
+    ];
+
     /// A stable lower-case name, as it stands in records.
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,6 +72,41 @@ pub struct Attempt {
     /// A remark: why no further retry was made where the policy forbade it, what became of a
     /// challenge, or what a refusal means that speaks of TLS.
     pub note: Option<&'static str>,
+    /// What tells of a refusal, where a run takes the answer for one.
+    pub refusal: Option<Arc<Refusal>>,
+}
+
+/// What tells of a refusal: who refused, and why it counts as one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// What the response has of what the user calls a block page; `None` for a 403.
+    pub matched: Option<String>,
+    /// The fields that tell who refused, in the order of their names; of the cookies only names.
+    pub headers: http::HeaderMap,
+}
+
+impl Refusal {
+    /// Of a response with these fields.
+    pub(crate) fn of(matched: Option<String>, all: &http::HeaderMap) -> Self {
+        let mut headers = http::HeaderMap::new();
+        for name in ["server", "cf-ray", "x-cache", "via", "retry-after", "set-cookie"] {
+            for value in all.get_all(name) {
+                let mut value = value.clone();
+                if name == "set-cookie" {
+                    let bytes = value.as_bytes();
+                    let end = bytes.iter().position(|byte| matches!(byte, b'=' | b';'));
+                    let only = http::HeaderValue::from_bytes(
+                        bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default(),
+                    );
+                    let Ok(only) = only else { continue };
+                    value = only;
+                }
+                headers.append(name, value);
+            }
+        }
+        Self { matched, headers }
+    }
 }
 
 /// The failure of one attempt, in the history.

@@ -274,6 +274,10 @@ impl Response {
         &self.kept.parts.attempts
     }
 
+    pub(crate) fn last_attempt_mut(&mut self) -> Option<&mut Attempt> {
+        self.kept.parts.attempts.last_mut()
+    }
+
     /// The proxy of the last attempt, without credentials.
     pub fn proxy(&self) -> Option<&str> {
         self.kept.parts.proxy.as_deref()

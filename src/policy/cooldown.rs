@@ -8,6 +8,9 @@
 //! is what the host sees: other exits go on. A 503 means *this resource*; only when at least half
 //! of a host's last answers are throttles is it the host that is in trouble.
 //!
+//! A refusal (403) speaks of the request: the host is left alone by everybody, for longer the more
+//! of its last answers were refusals, and the refused URLs get their turns one by one.
+//!
 //! Memory is bounded however many hosts and identities a run meets: what is not cooling and was
 //! not heard of for long goes first.
 
@@ -45,6 +48,10 @@ struct Host {
     identities: HashMap<u64, Quiet>,
     /// The last answers, newest in the lowest bit; set where it was a throttle.
     throttles: u32,
+    /// Likewise, where it was a refusal.
+    refusals: u32,
+    /// The next turn of a refused URL that nobody has.
+    turn: Option<Instant>,
     heard: Instant,
 }
 
@@ -67,13 +74,10 @@ impl Cooldown {
             if !throttle {
                 return;
             }
-            self.make_room(now);
-            let fresh = Host { all: None, identities: HashMap::new(), throttles: 0, heard: now };
-            self.hosts.insert(host.into(), fresh);
         }
-        let Some(known) = self.hosts.get_mut(host) else { return };
-        known.heard = now;
+        let Some(known) = self.known(host, now) else { return };
         known.throttles = (known.throttles << 1 | u32::from(throttle)) & ((1 << WINDOW) - 1);
+        known.refusals = (known.refusals << 1) & ((1 << WINDOW) - 1);
         if !throttle || wait.is_zero() {
             return;
         }
@@ -83,6 +87,37 @@ impl Cooldown {
         } else if known.throttles.count_ones() >= WINDOW / 2 {
             known.all = Some(known.all.map_or(quiet, |old| old.later(quiet)));
         }
+    }
+
+    /// Notes that the answer of `host` noted last is a refusal: everybody leaves the host alone,
+    /// for the whole `pause` when all of its last 20 answers were refusals, and for that share of
+    /// it where others were good.
+    pub fn note_refusal(&mut self, host: &str, pause: Duration, now: Instant) {
+        let Some(known) = self.known(host, now) else { return };
+        known.refusals |= 1;
+        let pause = pause.saturating_mul(known.refusals.count_ones()) / WINDOW;
+        if let Some(quiet) = Quiet::new(now, pause).filter(|_| !pause.is_zero()) {
+            known.all = Some(known.all.map_or(quiet, |old| old.later(quiet)));
+        }
+    }
+
+    /// A turn for a refused URL of `host`: not before `from`, and `spacing` after the turn that was
+    /// given before it. `None`, and nothing taken, where it would be as late as `before`.
+    pub fn take_turn(
+        &mut self,
+        host: &str,
+        from: Instant,
+        spacing: Duration,
+        before: Option<Instant>,
+        now: Instant,
+    ) -> Option<Instant> {
+        let known = self.known(host, now)?;
+        let turn = known.turn.map_or(from, |turn| turn.max(from));
+        if before.is_some_and(|before| turn >= before) {
+            return None;
+        }
+        known.turn = turn.checked_add(spacing);
+        Some(turn)
     }
 
     /// When `host` may be asked again from `identity`, with a jitter on top so that not all that
@@ -104,14 +139,32 @@ impl Cooldown {
         self.hosts.len()
     }
 
-    fn make_room(&mut self, now: Instant) {
-        forget::make_room(&mut self.hosts, MAX_HOSTS, |host| (host.is_cooling(now), host.heard));
+    /// What is remembered of a host, from now on at the latest.
+    fn known(&mut self, host: &str, now: Instant) -> Option<&mut Host> {
+        // Most answers are of hosts that are known, and cost no copy of the name.
+        if !self.hosts.contains_key(host) {
+            let keep = |host: &Host| (host.is_cooling(now), host.heard);
+            forget::make_room(&mut self.hosts, MAX_HOSTS, keep);
+            let fresh = Host {
+                all: None,
+                identities: HashMap::new(),
+                throttles: 0,
+                refusals: 0,
+                turn: None,
+                heard: now,
+            };
+            self.hosts.insert(host.into(), fresh);
+        }
+        let known = self.hosts.get_mut(host)?;
+        known.heard = now;
+        Some(known)
     }
 }
 
 impl Host {
     fn is_cooling(&self, now: Instant) -> bool {
-        self.all.iter().chain(self.identities.values()).any(|quiet| quiet.until > now)
+        self.turn.is_some_and(|turn| turn > now)
+            || self.all.iter().chain(self.identities.values()).any(|quiet| quiet.until > now)
     }
 
     fn quieten_identity(&mut self, identity: u64, quiet: Quiet, now: Instant) {
@@ -184,6 +237,49 @@ mod tests {
             assert_eq!(note(503), None, "the older ones have left the window");
         }
         assert!(note(503).is_some());
+    }
+
+    #[test]
+    fn refusals_quieten_a_host_by_their_share() {
+        let (mut cooldown, now) = (Cooldown::default(), SimClock::default().now());
+        let mut answer = |refused: bool, now: Instant| {
+            cooldown.note("a.example", 1, if refused { 403 } else { 200 }, Duration::ZERO, now);
+            if refused {
+                cooldown.note_refusal("a.example", secs(20.0), now);
+            }
+            let quiet = cooldown.hosts.get("a.example").and_then(|known| known.all);
+            quiet.map_or(Duration::ZERO, |quiet| quiet.until.saturating_duration_since(now))
+        };
+        assert_eq!(answer(false, now), Duration::ZERO);
+        let mut at = now;
+        for count in 1..=25_u32 {
+            at += secs(100.0);
+            assert_eq!(answer(true, at), secs(f64::from(count.min(20))), "{count}");
+        }
+        for _ in 0..19 {
+            at += secs(100.0);
+            assert_eq!(answer(false, at), Duration::ZERO);
+        }
+        at += secs(100.0);
+        assert_eq!(answer(true, at), secs(1.0), "one among good ones");
+        assert!(until(&cooldown, "a.example", 1, at).is_some());
+        assert!(until(&cooldown, "a.example", 2, at).is_some(), "it is left alone by everybody");
+        assert_eq!(until(&cooldown, "b.example", 1, at), None);
+    }
+
+    #[test]
+    fn turns_are_apart_and_none_is_taken_in_vain() {
+        let (mut cooldown, now) = (Cooldown::default(), SimClock::default().now());
+        let mut turn = |from: f64, before: Option<f64>| {
+            let before = before.map(|before| now + secs(before));
+            let turn = cooldown.take_turn("a.example", now + secs(from), secs(5.0), before, now);
+            turn.map(|turn| turn - now)
+        };
+        assert_eq!(turn(20.0, None), Some(secs(20.0)));
+        assert_eq!(turn(20.5, None), Some(secs(25.0)));
+        assert_eq!(turn(21.0, Some(30.0)), None);
+        assert_eq!(turn(21.0, Some(30.1)), Some(secs(30.0)));
+        assert_eq!(turn(100.0, None), Some(secs(100.0)));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use super::identity::Jars;
 use super::lessons::Lessons;
 use super::numbers::Numbers;
+use super::refusals::Refusals;
 use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
 use super::{CookieCollector, CookieJar, Proxies, Session, environment};
@@ -48,6 +49,8 @@ pub struct SessionBuilder {
     pub(super) pool: Option<Arc<Mutex<ProxyPool>>>,
     pub(super) cooldown: Option<SharedCooldown>,
     pub(super) restraint: Restraint,
+    /// What counts as a refusal; of a run only.
+    pub(super) refusals: Option<Arc<Refusals>>,
     pub(super) env: Option<Arc<EnvProxies>>,
     /// What the environment says instead of [`Verify::On`].
     pub(super) bundle: Option<Verify>,
@@ -98,6 +101,7 @@ impl Default for SessionBuilder {
             pool: None,
             cooldown: None,
             restraint: Restraint::default(),
+            refusals: None,
             env: None,
             bundle: None,
             netrc: Arc::default(),

@@ -12,6 +12,7 @@ mod answer;
 mod attempt;
 mod course;
 mod credentials;
+mod refused;
 mod state;
 
 use super::Session;

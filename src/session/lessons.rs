@@ -24,6 +24,7 @@ pub(crate) struct Lesson {
 #[derive(Debug)]
 enum What {
     Answer { host: Box<str>, identity: Identity, status: u16, wait: Duration },
+    Refusal { host: Box<str>, pause: Duration },
     Proxy { member: usize, verdict: Verdict, host: String, item: u64 },
 }
 
@@ -37,6 +38,11 @@ impl Lesson {
         wait: Duration,
     ) -> Self {
         Self { at, what: What::Answer { host: host.into(), identity, status, wait } }
+    }
+
+    /// A host refused.
+    pub(super) fn of_refusal(at: Instant, host: &str, pause: Duration) -> Self {
+        Self { at, what: What::Refusal { host: host.into(), pause } }
     }
 
     /// A member of the proxy pool is given back.
@@ -107,6 +113,11 @@ impl SessionBuilder {
             What::Answer { host, identity, status, wait } => {
                 if let Some(cooldown) = &self.cooldown {
                     lock(cooldown).note(&host, identity.value(), status, wait, at);
+                }
+            }
+            What::Refusal { host, pause } => {
+                if let Some(cooldown) = &self.cooldown {
+                    lock(cooldown).note_refusal(&host, pause, at);
                 }
             }
             What::Proxy { member, verdict, host, item } => {

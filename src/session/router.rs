@@ -269,7 +269,7 @@ impl SessionBuilder {
 }
 
 /// Where that is to be kept which is learnt at a time that has not come yet.
-fn ahead(lessons: Option<&Arc<Lessons>>, now: Instant) -> Option<&Arc<Lessons>> {
+pub(super) fn ahead(lessons: Option<&Arc<Lessons>>, now: Instant) -> Option<&Arc<Lessons>> {
     lessons.filter(|lessons| lessons.is_ahead(now))
 }
 

@@ -8,7 +8,9 @@ use super::stop::{Control, Hook, StopReason};
 use super::task::Finished;
 use super::worker::MakeContext;
 use crate::error::{Error, ErrorKind};
-use crate::session::SessionBuilder;
+use crate::message::Response;
+use crate::policy::{BlockPage, SlowLane};
+use crate::session::{Refusals, SessionBuilder};
 use crate::time::{Clock, SystemClock};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -33,6 +35,7 @@ pub struct WorkerPoolBuilder {
     rate: Option<f64>,
     host_rate: Option<f64>,
     permits: Option<usize>,
+    refusals: Refusals,
     stack_bytes: usize,
     name: String,
     stop_on: Vec<ErrorKind>,
@@ -50,6 +53,7 @@ impl WorkerPoolBuilder {
             rate: None,
             host_rate: None,
             permits: None,
+            refusals: Refusals::default(),
             stack_bytes: if cfg!(debug_assertions) { 512 * 1024 } else { 256 * 1024 },
             name: "longhaul".to_owned(),
             stop_on: vec![ErrorKind::ProxyAuth, ErrorKind::ExitLeak],
@@ -109,6 +113,52 @@ impl WorkerPoolBuilder {
     /// 16 for each worker, 1024 at least.
     pub fn permits(mut self, jobs: usize) -> Self {
         self.permits = Some(jobs);
+        self
+    }
+
+    /// What becomes of a URL that is refused (403, or a page of [`block_page`](Self::block_page)):
+    /// it waits, without a worker, and is sent again later, slower and through another proxy where
+    /// there is one. Its host is left alone for a while by all workers.
+    ///
+    /// The wait counts against the deadline of the URL. A URL that finds no turn before it, or
+    /// within 10 minutes, or is refused again, ends with the response that refused. Methods that
+    /// are not retried and bodies that can be read once do not enter.
+    ///
+    /// # Defaults
+    /// None: a refusal is a result like any other, and what to do about it is up to the caller. A
+    /// [`Batch`](crate::Batch) has one.
+    pub fn slow_lane(mut self, lane: impl Into<Option<SlowLane>>) -> Self {
+        self.refusals.lane = lane.into();
+        self
+    }
+
+    pub(crate) fn refusals(mut self, refusals: Refusals) -> Self {
+        self.refusals = refusals;
+        self
+    }
+
+    /// What else is a refusal, by status, field or text of the body.
+    ///
+    /// # Defaults
+    /// Nothing: 403 alone.
+    pub fn block_page(mut self, page: BlockPage) -> Self {
+        self.refusals.page = page;
+        self
+    }
+
+    /// What else is a refusal, by a rule that is shown each response before it is handed out, and
+    /// says in a few words what it found: they stand in the history.
+    ///
+    /// It runs on the thread of a worker. In stream mode the body is empty to it. A rule that
+    /// panics ends the URL as [`Internal`](ErrorKind::Internal).
+    ///
+    /// # Defaults
+    /// None.
+    pub fn block_when(
+        mut self,
+        rule: impl Fn(&Response) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.refusals.rule = Some(Arc::new(rule));
         self
     }
 
@@ -245,9 +295,12 @@ impl WorkerPoolBuilder {
             host_rate: checked_rate("host_rate", self.host_rate)?,
             per_host,
         };
+        if let Some(lane) = self.refusals.lane {
+            lane.validate()?;
+        }
         let rule = rule(self.stop_on.clone(), self.stop_when.clone());
         Ok(Checked {
-            session: self.session.clone().for_runs(workers),
+            session: self.session.clone().for_runs(workers).heeding(self.refusals.clone()),
             workers,
             permits,
             limits,
@@ -318,6 +371,7 @@ impl fmt::Debug for WorkerPoolBuilder {
             .field("rate", &self.rate)
             .field("host_rate", &self.host_rate)
             .field("permits", &self.permits)
+            .field("refusals", &self.refusals)
             .field("stack_bytes", &self.stack_bytes)
             .field("name", &self.name)
             .field("stop_on", &self.stop_on)

@@ -42,6 +42,7 @@ pub use builder::WorkerPoolBuilder;
 pub use feeder::{Feeder, Results, Returned};
 pub use run::{Ordered, Run};
 pub use stage::Stage;
+pub(crate) use stats::ByReason;
 pub use stats::PoolStats;
 pub use stop::{StopReason, Stopper};
 pub use task::Finished;

@@ -58,7 +58,7 @@ impl ByReason {
         *field = field.saturating_sub(count);
     }
 
-    fn of(mut self, reason: WaitReason) -> u64 {
+    pub(crate) fn of(mut self, reason: WaitReason) -> u64 {
         *self.field(reason)
     }
 

@@ -233,6 +233,7 @@ mod tests {
             reused: false,
             resend: false,
             note: None,
+            refusal: None,
         }
     }
 

@@ -425,6 +425,7 @@ fn c54_a_record_names_each_cookie_that_was_set() {
     Batch::builder(world.recipe(Road::Plain))
         .source(Source::urls([world.url(Road::Plain, "/0")]))
         .sink(Sink::stream("the test", out.reopen().unwrap()))
+        .slow_lane(None)
         .build()
         .unwrap()
         .run()

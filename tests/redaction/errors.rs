@@ -9,7 +9,7 @@ use longhaul::batch::{Batch, Source};
 use longhaul::error::{Fault, Phase};
 use longhaul::lab::{Ca, ClosedPort, HttpProxy, Origin, Reply, Script, SilentPort, SocksProxy};
 use longhaul::message::{Auth, Body, Verify};
-use longhaul::policy::Timeouts;
+use longhaul::policy::{BlockPage, SlowLane, Timeouts};
 use longhaul::transport::{Resolve, ResolveError};
 use longhaul::{Error, ErrorKind, ProxyMap, ProxyPool, Retry, Session, SessionBuilder, secs};
 
@@ -282,6 +282,8 @@ fn no_record_and_no_summary_shows_a_credential() {
     let batch = Batch::builder(recipe().proxies(pool).retry(Retry::none()))
         .source(Source::urls(urls.map(secret)))
         .output(&results)
+        .slow_lane(SlowLane::default().pause(secs(0.01)))
+        .block_page(BlockPage::new().header("Server: nobody").unwrap().body("robot"))
         .workers(2)
         .on_record(move |record| said.send(format!("{record:?}")).unwrap())
         .build()

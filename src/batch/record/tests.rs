@@ -45,6 +45,7 @@ pub(in crate::batch) fn attempt(url: &str) -> Attempt {
         reused: false,
         resend: false,
         note: None,
+        refusal: None,
     }
 }
 
@@ -150,6 +151,7 @@ fn what_tells_of_a_refusal() {
     }
     let record = of(&finished("http://h/", Ok(Response::from_parts(parts))));
     let refused = RefusedRecord {
+        matched: None,
         server: Some("cloud\u{fffd}".to_owned()),
         cf_ray: Some("8a".to_owned()),
         x_cache: None,
@@ -271,6 +273,7 @@ fn full() -> Record {
             reused: true,
             resend: true,
             note: Some("n".into()),
+            refused: Some(RefusedRecord { server: text(), ..RefusedRecord::default() }),
         }],
         proxy: text(),
         exit: text(),
@@ -289,6 +292,7 @@ fn full() -> Record {
         pass: 2,
         at: "2025-06-15T15:06:40.000Z".into(),
         refused: Some(RefusedRecord {
+            matched: text(),
             server: text(),
             cf_ray: text(),
             x_cache: text(),

@@ -73,6 +73,10 @@ impl Jobs for Scripted {
         self.stopped.set(true);
     }
 
+    fn close(&self, _: String) {
+        self.stopped.set(true);
+    }
+
     fn stopped(&self) -> Option<Stopped> {
         self.stopped.get().then_some(Stopped::Interrupted)
     }
@@ -132,10 +136,12 @@ fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held:
         sink: Sink::stream("page", page.clone()),
         bodies: None,
         passes,
-        pass_retry: None,
+        pass_settings: PassSettings::default(),
         most_held,
         total: None,
         sampling: None,
+        window: Window::default(),
+        stop_on_failures: None,
         on_progress: None,
         on_record: None,
     }
@@ -265,10 +271,12 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
         sink: Sink::stream("page", page.clone()),
         bodies: None,
         passes: 2,
-        pass_retry: None,
+        pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: None,
         sampling: None,
+        window: Window::default(),
+        stop_on_failures: None,
         on_progress: None,
         on_record: None,
     }
@@ -294,10 +302,12 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
         sink: Sink::stream("page", page),
         bodies: None,
         passes: 1,
-        pass_retry: None,
+        pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: Some(10),
         sampling: None,
+        window: Window::default(),
+        stop_on_failures: None,
         on_progress: Some(Box::new(move |progress| seen.lock().unwrap().push(*progress))),
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_millis(30)))),
     }
@@ -316,10 +326,12 @@ fn bodies_are_named_in_their_records() {
         sink: Sink::stream("page", page.clone()),
         bodies: Some(Bodies::new(folder.path()).unwrap()),
         passes: 1,
-        pass_retry: None,
+        pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: None,
         sampling: None,
+        window: Window::default(),
+        stop_on_failures: None,
         on_progress: None,
         on_record: None,
     }
@@ -341,10 +353,12 @@ fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
         sink: Sink::stream("page", page.clone()),
         bodies: None,
         passes: 2,
-        pass_retry: None,
+        pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: None,
         sampling: Some(Sampling::new("http://e/echo".to_owned(), 3, own, recipe)),
+        window: Window::default(),
+        stop_on_failures: None,
         on_progress: None,
         on_record: None,
     }
@@ -387,4 +401,71 @@ fn a_sample_that_shows_the_own_address_cuts_the_run() {
     let Some(Stopped::Failure { kind, message }) = ended.stopped else { panic!() };
     assert_eq!(kind, ErrorKind::ExitLeak);
     assert!(message.contains("own address 203.0.113.1 through http://***@p:1"), "{message}");
+}
+
+/// As [`run_with`], under a rule or a window, over URLs of which each takes a second.
+fn run_until(
+    jobs: &Scripted,
+    page: &Page,
+    urls: &[&str],
+    window: Window,
+    rule: Option<&str>,
+) -> Ended {
+    let clock = Arc::new(SimClock::default());
+    let moving = Arc::clone(&clock);
+    Run {
+        jobs,
+        clock,
+        sink: Sink::stream("page", page.clone()),
+        bodies: None,
+        passes: 2,
+        pass_settings: PassSettings::default(),
+        most_held: 1,
+        total: None,
+        sampling: None,
+        window,
+        stop_on_failures: rule.map(|rule| LastOutcomes::new(rule.parse().unwrap())),
+        on_progress: None,
+        on_record: Some(Box::new(move |_| moving.advance(Duration::from_secs(1)))),
+    }
+    .run(Source::urls(urls.iter().copied()).items(Done::default()))
+}
+
+#[test]
+fn too_many_failures_among_the_last_close_the_run() {
+    let list = ["ok", "404", "x", "timeout", "{", "503", "y", "z"].map(|path| match path {
+        "{" => path.to_owned(),
+        path => format!("http://h/{path}"),
+    });
+    let urls: Vec<&str> = list.iter().map(String::as_str).collect();
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let ended = run_until(&jobs, &page, &urls, Window::default(), Some("50%/4"));
+    // 404 is an answer and the line that is none is not counted: 404, x, timeout, 503.
+    let Some(Stopped::FailureShare { failures: 2, .. }) = ended.stopped else {
+        panic!("{ended:?}")
+    };
+    let urls: Vec<_> = page.said().into_iter().map(|(url, ..)| url).collect();
+    assert_eq!(urls, ["http://h/ok", "http://h/404", "http://h/x", "", "http://h/503"]);
+    assert_eq!(ended.unfinished, 3, "the one held back, and those that were not begun");
+    assert!(!jobs.aborted.get(), "what flies may finish");
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let ended = run_until(&jobs, &page, &["http://h/ok"; 1], Window::default(), Some("50%/4"));
+    assert!(ended.stopped.is_none());
+}
+
+#[test]
+fn a_window_that_closes_ends_the_run_and_says_so() {
+    let urls: Vec<String> = (0..10).map(|n| format!("http://h/{n}")).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let stop_at = Some(SimClock::default().wall() + Duration::from_secs(3));
+    for window in [
+        Window { stop_at, ..Window::default() },
+        Window { max_time: Some(Duration::from_secs(3)), ..Window::default() },
+    ] {
+        let (jobs, page) = (Scripted::new(play), Page::default());
+        let ended = run_until(&jobs, &page, &urls, window, None);
+        assert!(matches!(ended.stopped, Some(Stopped::TimeUp(_))), "{ended:?}");
+        assert_eq!((page.records().len(), ended.unfinished), (3, 7));
+        assert!(!jobs.aborted.get());
+    }
 }

@@ -26,7 +26,9 @@ pub(crate) use credentials::CredentialArgs;
 pub(crate) use get::GetArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
-pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, TimeoutArgs};
+pub(crate) use shared::{
+    CeilingArgs, HoursArgs, Jitter, PaceArgs, PolicyArgs, RefusalArgs, RetryArgs, TimeoutArgs,
+};
 
 /// Fetches a list of URLs through proxies, holds out for as long as it takes, and writes one
 /// record per URL.
@@ -36,7 +38,8 @@ pub(crate) use shared::{CeilingArgs, Jitter, PaceArgs, PolicyArgs, RetryArgs, Ti
     version,
     about,
     after_help = "Exit codes: 0 every URL succeeded, 1 some failed, 2 usage or configuration, \
-                  3 the run was stopped (407, exit leak, no proxy left), 130 interrupted."
+                  3 the run was stopped (407, exit leak, no proxy left), 4 its time was up and \
+                  URLs are left, 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -108,6 +111,12 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+
+    #[command(flatten)]
+    pub(crate) refusals: RefusalArgs,
+
+    #[command(flatten)]
+    pub(crate) hours: HoursArgs,
 
     /// A field of every request, 'Name: value'; 'Name:' removes one; may be given several times.
     /// Default: the four fields that requests sends.
@@ -239,7 +248,10 @@ mod tests {
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
             --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
-            --user u:p --digest --netrc-file n --max-body 10M --bodies d -b in.txt -c out.json --cacert ca.pem --cert c.pem \
+            --start-at 22:00 --stop-at 06:00 --max-time 8h --stop-on-failures 50%/200 \
+            --slow-lane 2 --slow-lane-pause 1m --slow-lane-spacing 0.5 --block-status 429 \
+            --block-header Via:x --block-body captcha --user u:p --digest --netrc-file n --max-body 10M \
+            --bodies d -b in.txt -c out.json --cacert ca.pem --cert c.pem \
             --key k.pem --tls-min 1.2 \
             --tls-max TLSv1.3 --source-address 127.0.0.2 --no-env -HA:b -H C: --resume \
             --retry-failed --json-progress -vv";

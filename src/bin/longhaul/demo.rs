@@ -10,7 +10,8 @@ mod pages;
 mod servers;
 
 use crate::args::{
-    DemoArgs, PaceArgs, PolicyArgs, ProxyListArgs, ProxyUseArgs, RetryArgs, RunArgs, TimeoutArgs,
+    DemoArgs, PaceArgs, PolicyArgs, ProxyListArgs, ProxyUseArgs, RefusalArgs, RetryArgs, RunArgs,
+    TimeoutArgs,
 };
 use crate::exit::Exit;
 use crate::plan::{self, Plan};
@@ -78,6 +79,12 @@ fn arguments(args: &DemoArgs, folder: &Folder, servers: &Servers) -> RunArgs {
             },
         },
         proxy_use: ProxyUseArgs { exit_check: servers.address_page(), ..ProxyUseArgs::default() },
+        // As short as the timeouts.
+        refusals: RefusalArgs {
+            slow_lane_pause: Some(secs(0.1)),
+            slow_lane_spacing: Some(secs(0.005)),
+            ..RefusalArgs::default()
+        },
         no_env: true,
         voice: args.voice.clone(),
         ..RunArgs::default()

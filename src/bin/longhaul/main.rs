@@ -19,12 +19,14 @@ mod plan_command;
 mod policy;
 mod progress;
 mod proxies;
+mod refusals;
 mod run;
 mod signals;
 mod summary;
 mod tables;
 mod usage;
 mod values;
+mod window;
 mod world;
 
 use args::{Cli, Command};

@@ -5,18 +5,23 @@
 //! arguments and of a [`World`] that answers questions about files and environment, so each of its
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
 
-use crate::args::{CeilingArgs, RunArgs, VoiceArgs};
+use crate::args::{CeilingArgs, HoursArgs, RunArgs, VoiceArgs};
 use crate::connection::Connection;
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
 use crate::policy::Policy;
 use crate::progress::Voice;
 use crate::proxies::Proxies;
+use crate::refusals::Refusals;
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
+use crate::window::Hours;
 use crate::world::{Kind, World};
+use jiff::tz::TimeZone;
+use longhaul::policy::FailureShare;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 mod describe;
 
@@ -55,6 +60,16 @@ pub(crate) struct Plan {
     pub(crate) trust_env: bool,
     /// Timeouts, retries and what they come to.
     pub(crate) policy: Policy,
+    /// What is a refusal, and what becomes of it.
+    pub(crate) refusals: Refusals,
+    /// When it may begin and has to end.
+    pub(crate) hours: Hours,
+    /// Where this machine is.
+    pub(crate) zone: TimeZone,
+    /// How long it may take.
+    pub(crate) max_time: Option<Duration>,
+    /// When too much goes wrong.
+    pub(crate) stop_on_failures: Option<FailureShare>,
     /// Of every request.
     pub(crate) headers: Vec<HeaderArg>,
     /// Where cookies come from and where they go.
@@ -103,6 +118,8 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         proxy_use,
         no_env,
         policy,
+        refusals,
+        hours: HoursArgs { start_at, stop_at, max_time, stop_on_failures },
         headers,
         cookies,
         credentials,
@@ -142,6 +159,11 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         exit_sample: proxy_use.exit_sample.map(std::num::NonZero::get),
         trust_env,
         policy,
+        refusals: Refusals::resolve(refusals)?,
+        hours: Hours::resolve(*start_at, *stop_at, world.now(), &world.zone())?,
+        zone: world.zone(),
+        max_time: *max_time,
+        stop_on_failures: *stop_on_failures,
         headers: headers.clone(),
         cookies: Cookies::resolve(cookies, world)?,
         credentials: Credentials::resolve(credentials, headers, world)?,

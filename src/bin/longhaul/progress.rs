@@ -7,8 +7,10 @@
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use longhaul::batch;
+use longhaul::error::WaitReason;
 use longhaul::policy::format_duration;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -53,21 +55,48 @@ pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     last: Option<Duration>,
     told: u64,
+    /// How long it was until the start when that was last said.
+    left: Option<Duration>,
 }
 
 impl Progress {
     pub(crate) fn new(voice: Voice, total: Option<u64>) -> Self {
         let bar = (voice == Voice::Bar).then(|| SCREEN.add(bar(total)));
-        Self { voice, bar, last: None, told: 0 }
+        Self { voice, bar, last: None, told: 0, left: None }
     }
 
     /// Says how far the run is, if it is time to.
     pub(crate) fn update(&mut self, now: &batch::Progress) {
+        if let Some(left) = now.starts_in {
+            return self.wait(left);
+        }
         let last = self.last.unwrap_or_default();
         // At the end it is always time to.
         let is_over = now.total == Some(now.done()) && self.told != now.done();
         if is_over || now.elapsed.saturating_sub(last) >= self.voice.interval() {
             self.say(now);
+        }
+    }
+
+    /// Says how long it is until the start, if it is time to.
+    fn wait(&mut self, left: Duration) {
+        let every = match self.voice {
+            // Hours of nothing but waiting need few lines.
+            Voice::Lines => Duration::from_secs(600),
+            voice => voice.interval(),
+        };
+        if self.left.is_some_and(|last| last.saturating_sub(left) < every) {
+            return;
+        }
+        self.left = Some(left);
+        let text = format!("starts in {}", format_duration(whole_seconds(left)));
+        match (self.voice, &self.bar) {
+            (Voice::Bar, Some(bar)) => bar.set_message(text),
+            (Voice::Lines, _) => print(&format!("longhaul: {text}")),
+            (Voice::Json, _) => {
+                print(&json!({"starts_in_s": whole_seconds(left).as_secs()}).to_string());
+            }
+            _ => {}
         }
     }
 
@@ -122,10 +151,22 @@ fn message(now: &batch::Progress) -> String {
         let _ = write!(text, ", ETA {}", format_duration(eta));
     }
     let _ = write!(text, ", ok {}, failed {}, waiting {}", now.ok, now.failed, now.waiting);
+    let reasons: Vec<_> = reasons(now)
+        .map(|(reason, count)| format!("{} {count}", reason.name().replace('_', " ")))
+        .collect();
+    if !reasons.is_empty() {
+        let _ = write!(text, " ({})", reasons.join(", "));
+    }
     if now.pass > 1 {
         let _ = write!(text, ", pass {}", now.pass);
     }
     text
+}
+
+/// How many wait for which reason, as far as any do.
+fn reasons(now: &batch::Progress) -> impl Iterator<Item = (WaitReason, u64)> {
+    let counts = WaitReason::ALL.iter().map(|reason| (*reason, now.waiting_for(*reason)));
+    counts.filter(|(_, count)| *count > 0)
 }
 
 /// The line of a log file.
@@ -149,6 +190,7 @@ pub(crate) fn json(now: &batch::Progress) -> String {
         "ok": now.ok,
         "failed": now.failed,
         "waiting": now.waiting,
+        "waiting_for": reasons(now).map(|(reason, count)| (reason.name(), count)).collect::<BTreeMap<_, _>>(),
         "in_flight": now.in_flight,
         "attempts": now.attempts,
         "per_second": round(now.rate()),
@@ -224,12 +266,27 @@ mod tests {
     fn the_object_of_a_program() {
         assert_eq!(
             json(&halfway()),
-            r#"{"attempts":901,"done":804,"elapsed_s":80.4,"eta_s":120,"failed":44,"in_flight":24,"ok":760,"pass":1,"per_second":10.0,"total":2000,"waiting":28}"#
+            r#"{"attempts":901,"done":804,"elapsed_s":80.4,"eta_s":120,"failed":44,"in_flight":24,"ok":760,"pass":1,"per_second":10.0,"total":2000,"waiting":28,"waiting_for":{}}"#
         );
         let start = json(&batch::Progress::default());
         let start: serde_json::Value = serde_json::from_str(&start).unwrap();
         assert_eq!(start["total"], serde_json::Value::Null);
         assert_eq!(start["eta_s"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn before_the_start_few_lines_are_said() {
+        let mut progress = Progress::new(Voice::Lines, Some(1));
+        let mut said = Vec::new();
+        for left in (0..3600).rev().step_by(60) {
+            let mut now = batch::Progress::default();
+            now.starts_in = Some(Duration::from_secs(left));
+            progress.update(&now);
+            said.extend(progress.left.filter(|last| said.last() != Some(last)));
+        }
+        let minutes: Vec<_> = said.iter().map(|left| left.as_secs() / 60).collect();
+        assert_eq!(minutes, [59, 49, 39, 29, 19, 9]);
+        assert_eq!(progress.last, None);
     }
 
     #[test]

@@ -114,6 +114,7 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     });
     let mut builder =
         Batch::builder(recipe.clone()).source(source).workers(plan.workers).passes(plan.passes);
+    builder = builder.slow_lane(plan.refusals.lane).block_page(plan.refusals.page.clone());
     if let Some(path) = &plan.output {
         builder = builder.output(path);
     }
@@ -134,6 +135,18 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     }
     if let Some(every) = plan.exit_sample {
         builder = builder.exit_sample(every);
+    }
+    if let Some(time) = plan.hours.start() {
+        builder = builder.start_at(time);
+    }
+    if let Some(time) = plan.hours.stop() {
+        builder = builder.stop_at(time);
+    }
+    if let Some(time) = plan.max_time {
+        builder = builder.max_time(time);
+    }
+    if let Some(rule) = plan.stop_on_failures {
+        builder = builder.stop_on_failures(rule);
     }
     let mut teller: Option<Progress> = None;
     let voice = plan.voice;

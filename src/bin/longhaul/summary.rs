@@ -63,7 +63,7 @@ fn outcomes(summary: &Summary) -> Option<Table> {
 }
 
 fn ways(name: &str, ways: &BTreeMap<String, Way>, health: &[ProxyStats]) -> Option<Table> {
-    let mut header = vec![name, "attempts", "answered", "failed", "URLs ok"];
+    let mut header = vec![name, "attempts", "answered", "refused", "failed", "URLs ok"];
     if !health.is_empty() {
         header.push("state");
     }
@@ -73,7 +73,7 @@ fn ways(name: &str, ways: &BTreeMap<String, Way>, health: &[ProxyStats]) -> Opti
     for (way, numbers) in list.iter().take(MOST_WAYS) {
         let mut row = vec![(*way).clone()];
         row.extend(
-            [numbers.attempts, numbers.answered, numbers.failed, numbers.ok]
+            [numbers.attempts, numbers.answered, numbers.refused, numbers.failed, numbers.ok]
                 .map(|number| number.to_string()),
         );
         row.extend(health.iter().find(|line| line.proxy == **way).map(|line| {
@@ -84,7 +84,7 @@ fn ways(name: &str, ways: &BTreeMap<String, Way>, health: &[ProxyStats]) -> Opti
     if let Some(more) = list.len().checked_sub(MOST_WAYS).filter(|more| *more > 0) {
         table.add_row(vec![format!("({more} more)")]);
     }
-    align_numbers(&mut table, 1..5);
+    align_numbers(&mut table, 1..6);
     (!ways.is_empty()).then_some(table)
 }
 
@@ -161,7 +161,7 @@ mod tests {
 
     fn finished() -> Summary {
         let mut fields = serde_json::to_value(Summary::default()).unwrap();
-        let way = |attempts, answered, failed, ok| json!({"attempts": attempts, "answered": answered, "failed": failed, "ok": ok});
+        let way = |attempts, answered, failed, ok| json!({"attempts": attempts, "answered": answered, "refused": 3, "failed": failed, "ok": ok});
         fields.as_object_mut().unwrap().extend([
             ("urls".to_owned(), json!(1200)),
             ("classes".to_owned(), json!({"ok": 1080, "permanent": 59, "refused": 61})),
@@ -215,10 +215,10 @@ mod tests {
                 "exception (requests' name) URLs share".to_owned(),
                 "ReadTimeout 24 2.0 %".to_owned(),
                 "ConnectionError 12 1.0 %".to_owned(),
-                "proxy attempts answered failed URLs ok state".to_owned(),
-                "http://***@127.0.0.1:3128 1500 1440 60 1080 good".to_owned(),
-                "exit attempts answered failed URLs ok".to_owned(),
-                "192.0.2.1 1500 1440 60 1080".to_owned(),
+                "proxy attempts answered refused failed URLs ok state".to_owned(),
+                "http://***@127.0.0.1:3128 1500 1440 3 60 1080 good".to_owned(),
+                "exit attempts answered refused failed URLs ok".to_owned(),
+                "192.0.2.1 1500 1440 3 60 1080".to_owned(),
                 "exits sampled".to_owned(),
                 "samples 40".to_owned(),
                 "failed 1".to_owned(),

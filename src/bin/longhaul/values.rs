@@ -217,6 +217,20 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     if per_second.is_finite() && per_second > 0.0 { Ok(Rate { per_second }) } else { Err(wrong()) }
 }
 
+/// `--slow-lane`: how often, or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lane(pub(crate) Option<NonZeroU32>);
+
+/// A number of times, or `off`.
+pub(crate) fn lane(text: &str) -> Result<Lane, String> {
+    match text.trim() {
+        "off" => Ok(Lane(None)),
+        number => number.parse().map(|times| Lane(Some(times))).map_err(|_| {
+            format!("'{}' is not a number of times; give 1 or more, or off", text.escape_debug())
+        }),
+    }
+}
+
 /// A field of every request; without a value it is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeaderArg {
@@ -417,6 +431,8 @@ mod tests {
             pin("shop.example").err(),
             pin("shop.example:443:10.0.0.1").err(),
             pin("shop.example:10.0.0").err(),
+            lane("0").err(),
+            lane("on").err(),
             size("x").err(),
             rate("x").err(),
             header("x").err(),

@@ -1,8 +1,11 @@
 //! What the plan may ask about the machine it runs on.
 //!
-//! A trait of eight questions, so that the plan's refusals are tested without a file system, an
+//! A trait of ten questions, so that the plan's refusals are tested without a file system, an
 //! environment or a terminal.
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use longhaul::time::{Clock as _, SystemClock};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -43,6 +46,12 @@ pub(crate) trait World {
 
     /// How wide the terminal is that shows standard output; `None` where it is none.
     fn columns(&self) -> Option<usize>;
+
+    /// What time it is.
+    fn now(&self) -> Timestamp;
+
+    /// The time zone of this machine.
+    fn zone(&self) -> TimeZone;
 }
 
 /// This machine.
@@ -86,5 +95,14 @@ impl World for RealWorld {
     fn columns(&self) -> Option<usize> {
         let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
         Some(width.0.into())
+    }
+
+    fn now(&self) -> Timestamp {
+        // A clock beyond all calendars is one that was never set.
+        Timestamp::try_from(SystemClock.wall()).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    fn zone(&self) -> TimeZone {
+        TimeZone::system()
     }
 }

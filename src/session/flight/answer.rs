@@ -71,19 +71,20 @@ impl Running {
         };
         let facts = Facts { status: Some(status), error: None, reused: incoming.connection.reused };
         let asked = RetryAfter::of(&incoming.headers, wall);
-        if self.retry.respects_retry_after() {
-            let host = self.current.url.host_str().unwrap_or_default();
-            session.recipe().note_answer(
-                host,
-                route.identity,
-                status,
-                asked.unwrap_or_default(),
-                now,
+        let host = self.current.url.host_str().unwrap_or_default();
+        let wait = asked.filter(|_| self.retry.respects_retry_after()).unwrap_or_default();
+        session.recipe().note_answer(host, route.identity, status, wait, now);
+        session.recipe().restraint.note_status(host, status, now);
+
+        if let Some(refusals) = session.recipe().refusals.as_deref() {
+            self.blocked = refusals.in_head(status, &incoming.headers);
+        }
+        if self.blocked.is_some() {
+            // Neither followed nor retried: the place it leads to is the refusal.
+            return self.hand_out(
+                session, core, request, route, incoming, began, resend, refusal, None, false,
             );
         }
-
-        let host = self.current.url.host_str().unwrap_or_default();
-        session.recipe().restraint.note_status(host, status, now);
 
         if self.follow_redirects {
             let rules = RedirectRules::of(settings, &request.overrides, &self.retry);
@@ -213,7 +214,7 @@ impl Running {
                         self.note(remark);
                     }
                     let response = self.response(core, route, incoming, Content::Done(body, wire));
-                    return self.finish(session, request, route, response, raise, wanted);
+                    return self.conclude(session, core, request, route, response, raise, wanted);
                 }
                 Err(error) => {
                     let error = error.with_url(&*self.shown_url).with_proxy(route.shown.as_deref());
@@ -232,7 +233,7 @@ impl Running {
             self.note(remark);
         }
         let response = self.response(core, route, incoming, read);
-        self.finish(session, request, route, response, raise, wanted)
+        self.conclude(session, core, request, route, response, raise, wanted)
     }
 
     /// Raises a redirect that is one too many, with as much of its body as comes at once.

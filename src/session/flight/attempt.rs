@@ -3,7 +3,7 @@
 use super::Step;
 use super::answer::{DRAIN_TIME, Next};
 use super::state::Running;
-use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase};
+use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase, WaitReason};
 use crate::message::{Hooks, NextAttempt, OpenBody, Request, Timings};
 use crate::proxy::{Route, Verdict};
 use crate::session::live::{Core, Session};
@@ -158,7 +158,7 @@ impl Running {
             Way::NotBefore(until, reason) => {
                 if self.deadline.is_some_and(|deadline| until >= deadline) {
                     return Err(match reason {
-                        crate::error::WaitReason::NoProxy => self.end(Error::new(
+                        WaitReason::NoProxy => self.end(Error::new(
                             ErrorKind::NoProxyAlive,
                             Phase::Prepare,
                             crate::error::Fault::Proxy,
@@ -167,7 +167,13 @@ impl Running {
                         _ => self.too_late(),
                     });
                 }
-                Err(Step::Wait { until, reason })
+                match reason {
+                    WaitReason::Cooldown if self.lanes > 0 => {
+                        let until = self.turn_after(session, until, now);
+                        Err(Step::Wait { until, reason: WaitReason::Refused })
+                    }
+                    reason => Err(Step::Wait { until, reason }),
+                }
             }
             Way::None(error) => Err(self.end(error)),
         }
@@ -302,6 +308,7 @@ impl Running {
             reused: facts.reused,
             resend,
             note: None,
+            refusal: None,
         });
     }
 }

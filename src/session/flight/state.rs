@@ -37,6 +37,10 @@ pub(super) struct Running {
     pub(super) exit: Option<Arc<str>>,
     /// The session number that this URL went under last.
     pub(super) number: Option<u64>,
+    /// How often this URL went into the slow lane.
+    pub(super) lanes: u32,
+    /// What of a block page the head of the answer at hand has.
+    pub(super) blocked: Option<String>,
     /// Whether a retry (rather than the first attempt or a hop) comes next.
     pub(super) retrying: bool,
     /// Whether the answer was given.
@@ -87,6 +91,8 @@ impl Running {
             tried: Vec::new(),
             exit: None,
             number: None,
+            lanes: 0,
+            blocked: None,
             retrying: false,
             over: false,
         })
@@ -272,7 +278,7 @@ fn describe(attempt: &Attempt) -> String {
 
 /// The URL as it may be shown: `Prepared` never holds userinfo; the fragment is no part of a
 /// request.
-fn shown(prepared: &Prepared) -> Arc<str> {
+pub(super) fn shown(prepared: &Prepared) -> Arc<str> {
     let text = prepared.url.as_str();
     Arc::from(text.split_once('#').map_or(text, |(before, _)| before))
 }

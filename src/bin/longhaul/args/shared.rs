@@ -1,8 +1,9 @@
 //! The flags that more than one command takes, with the same meaning in each.
 
-use crate::values::{self, Limit, Rate};
+use crate::values::{self, Lane, Limit, Rate};
+use crate::window::{self, When};
 use clap::{Args, ValueEnum};
-use longhaul::policy::{Budget, Methods, Statuses};
+use longhaul::policy::{Budget, FailureShare, Methods, Statuses};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -21,6 +22,61 @@ pub(crate) struct PaceArgs {
     /// Requests in flight to one host at most. Default: no limit but the workers.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroUsize>, help_heading = "Pace")]
     pub(crate) per_host: Option<NonZeroUsize>,
+}
+
+/// When a run works, and when it gives up.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct HoursArgs {
+    /// Send nothing before this time: of day, where this machine is (22:00), or RFC 3339. Default: at
+    /// once.
+    #[arg(long, value_name = "TIME", value_parser = window::when, help_heading = "Hours and stop rules")]
+    pub(crate) start_at: Option<When>,
+
+    /// Stop at this time, as on a first Ctrl-C; what is left is for --resume. Default: at the end.
+    #[arg(long, value_name = "TIME", value_parser = window::when, help_heading = "Hours and stop rules")]
+    pub(crate) stop_at: Option<When>,
+
+    /// Stop after so long, such as 8h, likewise. Default: none.
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::span, help_heading = "Hours and stop rules")]
+    pub(crate) max_time: Option<Duration>,
+
+    /// Stop when so large a share of the last so many URLs failed or was refused, such as 50%/200.
+    /// Default: never.
+    #[arg(long, value_name = "SHARE/N", help_heading = "Hours and stop rules")]
+    pub(crate) stop_on_failures: Option<FailureShare>,
+}
+
+/// What is a refusal, and what becomes of it.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RefusalArgs {
+    /// How often a URL that was refused (403, or a block page) is sent again, later, slower and
+    /// through another proxy, or off. Default: 1 (longhaul; requests: never).
+    #[arg(long, value_name = "N|off", allow_negative_numbers = true, value_parser = values::lane, help_heading = "Refusals")]
+    pub(crate) slow_lane: Option<Lane>,
+
+    /// How long a refused URL waits at least; its host is left alone for as much of it as its last
+    /// 20 answers were refusals. Default: 20.
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Refusals")]
+    pub(crate) slow_lane_pause: Option<Duration>,
+
+    /// How far the refused URLs of one host are apart. Default: 5.
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::wait, help_heading = "Refusals")]
+    pub(crate) slow_lane_spacing: Option<Duration>,
+
+    /// Statuses that are refusals too, such as 429,302; they are neither retried nor followed.
+    /// Default: none but 403.
+    #[arg(long, value_name = "LIST", help_heading = "Refusals")]
+    pub(crate) block_status: Option<Statuses>,
+
+    /// A response whose field holds this text is a refusal: 'Name: text', in any case; may be given
+    /// several times. Default: none.
+    #[arg(long, value_name = "NAME: TEXT", help_heading = "Refusals")]
+    pub(crate) block_header: Vec<String>,
+
+    /// A response whose body holds this text in its first 256 KiB is a refusal; may be given
+    /// several times. Default: none.
+    #[arg(long, value_name = "TEXT", help_heading = "Refusals")]
+    pub(crate) block_body: Vec<String>,
 }
 
 impl PaceArgs {

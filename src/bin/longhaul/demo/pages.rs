@@ -197,7 +197,10 @@ pub(crate) fn expected(page: &Page, budgets: Budgets) -> Expected {
             Fault::Fine | Fault::Slow => {
                 return Expected { bytes: Some(page.bytes), ..once(Class::Ok, &[200]) };
             }
-            Fault::Refused => return once(Class::Refused, &[403]),
+            // Once more, in the slow lane.
+            Fault::Refused => {
+                return Expected { attempts: 2..=2, ..once(Class::Refused, &[403]) };
+            }
             Fault::Missing => return once(Class::Permanent, &[404]),
             Fault::Gone => return once(Class::Permanent, &[410]),
             Fault::Busy => (status_budget, &[503], &[], false),
@@ -341,7 +344,7 @@ mod tests {
         for (path, class, attempts) in [
             ("/1/fine-always/plain/9", Ok, 1..=1),
             ("/1/slow-always/plain/9", Ok, 1..=1),
-            ("/1/refused-always/plain/9", Refused, 1..=1),
+            ("/1/refused-always/plain/9", Refused, 2..=2),
             ("/1/missing-always/plain/9", Permanent, 1..=1),
             ("/1/gone-always/plain/9", Permanent, 1..=1),
             ("/1/busy-1/plain/9", Ok, 2..=2),

@@ -31,6 +31,7 @@ impl Plan {
             ("input", Some(self.describe_input(counted))),
             ("workers", Some(self.describe_workers())),
             ("proxies", Some(self.describe_proxies())),
+            ("hours", self.describe_hours()),
             ("sends", self.credentials.describe().map(ToOwned::to_owned)),
             ("cookies", self.cookies.describe()),
             ("retries", Some(describe_retries(&self.policy.retry))),
@@ -84,6 +85,15 @@ impl Plan {
             let _ = write!(text, ", {} passes", self.passes);
         }
         text
+    }
+
+    fn describe_hours(&self) -> Option<String> {
+        let hours = self.hours.describe(&self.zone);
+        let most = self.max_time.map(|most| format!("for {} at most", format_duration(most)));
+        match (hours, most) {
+            (Some(hours), Some(most)) => Some(format!("{hours}, {most}")),
+            (hours, most) => hours.or(most),
+        }
     }
 
     fn describe_proxies(&self) -> String {

@@ -1,6 +1,8 @@
 use super::*;
 use crate::args::{Cli, Command, Rotate};
 use clap::Parser;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use longhaul::message::Auth;
 use longhaul::policy::{Backoff, Bound};
 use longhaul::{Retry, secs};
@@ -58,6 +60,14 @@ impl World for Fake {
 
     fn columns(&self) -> Option<usize> {
         None
+    }
+
+    fn now(&self) -> Timestamp {
+        "2026-12-01T12:00:00Z".parse().unwrap()
+    }
+
+    fn zone(&self) -> TimeZone {
+        TimeZone::UTC
     }
 }
 
