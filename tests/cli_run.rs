@@ -374,3 +374,98 @@ fn the_second_signal_cuts_what_never_answers() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(fs::read_to_string(folder.path().join("out.jsonl")).unwrap(), "");
 }
+
+#[test]
+fn a_run_whose_time_is_up_leaves_the_rest_for_a_resumption() {
+    let folder = tempfile::tempdir().unwrap();
+    let busy = |request: &Received| match request.path.as_str() {
+        "/good" => Reply::ok("page"),
+        _ => Reply::new(503).header("Retry-After", "600"),
+    };
+    let origin = Origin::builder().handler(busy).start().unwrap();
+    let urls = ["/good", "/1", "/2"].map(|path| origin.url(path));
+    fs::write(folder.path().join("urls.txt"), urls.join("\n")).unwrap();
+    let flags = ["-i", "urls.txt", "-o", "out.jsonl", "--no-env", "--retry-after-max", "700"];
+    // The start has long been: nothing is waited for.
+    let hours = ["--start-at", "2020-01-01T00:00:00Z", "--max-time", "0.5"];
+    let output = run(folder.path(), &[&flags[..], &hours].concat());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("stopped: the longest time of 500 ms is over"), "{said}");
+    assert!(said.contains("not finished"), "{said}");
+    assert_eq!(ok_urls(&folder.path().join("out.jsonl")).len(), 1);
+    // Nothing is left of what can be had.
+    fs::write(folder.path().join("urls.txt"), &urls[0]).unwrap();
+    let again = [&flags[..], &["--resume", "--max-time", "60"]].concat();
+    assert_eq!(run(folder.path(), &again).status.code(), Some(0));
+    assert_eq!(origin.counts().requests, 3);
+}
+
+#[test]
+#[cfg(unix)]
+fn before_its_time_nothing_is_sent_and_a_signal_ends_the_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let origin = Origin::builder().handler(echo).start().unwrap();
+    let url = origin.url("/200");
+    let check = origin.url("/address");
+    let flags = ["run", &url, "--no-env", "--start-at", "2126-01-01T00:00:00Z", "-o", "out.jsonl"];
+    let mut child = command(folder.path())
+        .args(flags)
+        .args(["--exit-check", &check, "-x", "http://127.0.0.1:9"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let messages = BufReader::new(child.stderr.take().unwrap());
+    let id = child.id().to_string();
+    let mut said = String::new();
+    for line in messages.lines().map(Result::unwrap) {
+        said += &line;
+        if line.contains("longhaul: starts in ") {
+            assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
+    assert!(said.contains("hours") && said.contains("from "), "{said}");
+    assert_eq!(origin.counts().accepted, 0);
+    assert_eq!(fs::read_to_string(folder.path().join("out.jsonl")).unwrap(), "");
+}
+
+#[test]
+fn block_pages_and_stop_rules_of_the_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    let origin = Origin::builder()
+        .handler(|request: &Received| match request.path.as_str() {
+            "/away" => Reply::redirect(302, "/login"),
+            "/shield" => Reply::ok("x").header("Server", "Shield 2"),
+            "/robot" => Reply::ok("<p>are you a robot?"),
+            _ => Reply::ok("page"),
+        })
+        .start()
+        .unwrap();
+    let urls = ["/away", "/shield", "/robot", "/page"].map(|path| origin.url(path));
+    let flags = "-q --no-env -w 1 --slow-lane off --block-status 302 --block-body robot";
+    let header = ["--block-header", "server: shield"];
+    let flags: Vec<&str> =
+        urls.iter().map(String::as_str).chain(flags.split(' ')).chain(header).collect();
+    let output = run(folder.path(), &flags);
+    assert_eq!(output.status.code(), Some(1));
+    let mut seen = Vec::new();
+    for record in records(&text(&output.stdout)) {
+        let matched = record["refused"]["matched"].as_str().map(str::to_owned);
+        seen.push((record["class"].as_str().unwrap().to_owned(), matched));
+    }
+    let refused = |matched: &str| ("refused".to_owned(), Some(matched.to_owned()));
+    let wanted = [
+        refused("status: 302"),
+        refused("header: server: shield"),
+        refused("body: robot"),
+        ("ok".to_owned(), None),
+    ];
+    assert_eq!(seen, wanted);
+    // Two of the last two are too many.
+    let output = run(folder.path(), &[&flags[..], &["--stop-on-failures", "100%/2"]].concat());
+    assert_eq!(output.status.code(), Some(3));
+    let said = text(&output.stderr);
+    assert!(said.contains("stopped: 2 of the last URLs failed"), "{said}");
+    assert!(records(&text(&output.stdout)).len() < 4);
+}

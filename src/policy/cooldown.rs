@@ -96,7 +96,11 @@ impl Cooldown {
         let Some(known) = self.known(host, now) else { return };
         known.refusals |= 1;
         let pause = pause.saturating_mul(known.refusals.count_ones()) / WINDOW;
-        if let Some(quiet) = Quiet::new(now, pause).filter(|_| !pause.is_zero()) {
+        // As many as there are workers may try their luck when it is over; spread as far as after
+        // a throttle, each would meet the refusal of the one before.
+        let spread = (pause / 10).min(Duration::from_secs(1));
+        let quiet = Quiet::new(now, pause).map(|quiet| Quiet { spread, ..quiet });
+        if let Some(quiet) = quiet.filter(|_| !pause.is_zero()) {
             known.all = Some(known.all.map_or(quiet, |old| old.later(quiet)));
         }
     }

@@ -30,6 +30,7 @@ mod identities;
 mod ids;
 mod j_credentials;
 mod j_requests;
+mod k_pool;
 mod roads;
 mod said;
 mod storm;
