@@ -6,7 +6,7 @@
 )]
 
 use longhaul::error::WaitReason;
-use longhaul::policy::{Bound, Budget, WorstCase};
+use longhaul::policy::{Bound, Budget, SlowLane, WorstCase};
 use longhaul::proxy::ProxyPool;
 use longhaul::rng::Rng;
 use longhaul::workers::simulation::{
@@ -514,4 +514,57 @@ fn arithmetic_says_the_same_of_a_night_that_has_enough_to_do() {
     let estimate = night.capacity().unwrap().run(10).unwrap();
     assert_eq!(estimate.run_time(), secs(50.0));
     assert_eq!(checked(&night, 200).0.run_time, secs(199.0 / 4.0 + 0.5));
+}
+
+#[test]
+fn refused_urls_take_turns_and_none_comes_early() {
+    let (pause, spacing) = (secs(20.0), secs(5.0));
+    for seed in 0..20 {
+        let session = Session::builder().proxies(proxies(6));
+        let pool = WorkerPool::builder(session).workers(24).slow_lane(SlowLane::default());
+        // Every one of them is refused once.
+        let faults = FaultModel::none()
+            .latency(secs(0.3))
+            .share(Trouble::Status(403), 0.05)
+            .share(Trouble::Reset, 0.05)
+            .persistence(Persistence::Attempts(1));
+        let night = Simulation::of(pool).urls(800).hosts(8).faults(faults).seed(seed);
+        let mut turns: BTreeMap<u64, Vec<Duration>> = BTreeMap::new();
+        let mut entered = 0;
+        let (report, _) = checked_with(&night, 800, |moment, _| {
+            if let Happening::Waits { until, reason: WaitReason::Refused, attempted } = moment.what
+            {
+                // One that finds its host left alone again takes a turn behind that.
+                assert!(!attempted || until >= moment.at + pause, "seed {seed}: {moment:?}");
+                entered += u64::from(attempted);
+                turns.entry(moment.url % 8).or_default().push(until);
+            }
+        });
+        assert_eq!(report.classes["ok"], 800, "seed {seed}: {report:?}");
+        assert!(entered > 10, "seed {seed}: {entered}");
+        for turns in turns.values_mut() {
+            turns.sort();
+            for pair in turns.windows(2) {
+                assert!(pair[1] - pair[0] >= spacing, "seed {seed}: {pair:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_slow_lane_a_refusal_is_the_end() {
+    let faults = FaultModel::none()
+        .latency(secs(0.3))
+        .share(Trouble::Status(403), 0.05)
+        .persistence(Persistence::Attempts(9));
+    let night = |pool: WorkerPoolBuilder| {
+        Simulation::of(pool).urls(400).faults(faults.clone()).seed(1).run().unwrap()
+    };
+    let off = night(pool(8));
+    let on = night(pool(8).slow_lane(SlowLane::default()));
+    let refused = off.classes["refused"];
+    assert_eq!((off.attempts, on.classes["refused"]), (400, refused));
+    // Those that are always refused are sent twice, and everybody waits for that.
+    assert_eq!(on.attempts, 400 + refused);
+    assert!(on.run_time > off.run_time + secs(20.0), "{:?} {:?}", on.run_time, off.run_time);
 }

@@ -151,7 +151,7 @@ fn c143_never_above_the_limit_none_starved_and_each_retry_elsewhere() {
         let handler = move |request: &Received| {
             let number: u32 = request.path.trim_start_matches('/').parse().unwrap();
             let is_first = asked.lock().unwrap().insert(request.path.clone());
-            let status = if number % 7 == 0 && is_first { 503 } else { 200 };
+            let status = if number.is_multiple_of(7) && is_first { 503 } else { 200 };
             Script::new().pause(pause).then_reply(Reply::new(status))
         };
         Origin::builder().handler(handler).start().unwrap()
@@ -179,7 +179,7 @@ fn c143_never_above_the_limit_none_starved_and_each_retry_elsewhere() {
         let number: u32 = record.url.rsplit('/').next().unwrap().parse().unwrap();
         let by: Vec<_> = record.attempts.iter().map(|one| one.proxy.clone().unwrap()).collect();
         assert_eq!(record.proxy.as_ref(), by.last(), "the proxy in use is in the record");
-        assert_eq!(by.len(), if number % 7 == 0 { 2 } else { 1 }, "{record:?}");
+        assert_eq!(by.len(), if number.is_multiple_of(7) { 2 } else { 1 }, "{record:?}");
         assert_eq!(by.iter().collect::<BTreeSet<_>>().len(), by.len(), "another one on a retry");
     }
 }

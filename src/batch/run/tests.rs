@@ -469,3 +469,22 @@ fn a_window_that_closes_ends_the_run_and_says_so() {
         assert!(!jobs.aborted.get());
     }
 }
+
+#[test]
+fn later_passes_have_settings_of_their_own() {
+    let board = Board::default();
+    let mut input =
+        Feed::input(Source::urls(["http://h/1"]).items(Done::default()), board.clone(), true);
+    let first = input.next().unwrap().into_request().unwrap();
+    assert!(matches!(first.overrides.timeouts, crate::message::Setting::Inherit));
+    let held = vec![board.take(0).unwrap()];
+    let timeouts = crate::Timeouts::from((Duration::from_secs(1), Duration::from_secs(60)));
+    let settings =
+        PassSettings { retry: Some(crate::Retry::from_total(9)), timeouts: Some(timeouts) };
+    let again = Feed::held(held, board, false, settings).next().unwrap().into_request().unwrap();
+    let crate::message::Setting::Set(retry) = &again.overrides.retry else { panic!() };
+    assert_eq!(retry.total_budget().limit(), Some(9));
+    assert!(
+        matches!(again.overrides.timeouts, crate::message::Setting::Set(set) if set == timeouts)
+    );
+}
