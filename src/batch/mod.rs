@@ -17,6 +17,9 @@
 //! again ([`Journal`]), and when a run is over ([`Stopped`]). How a request is sent and retried is
 //! the business of the layers below.
 //!
+//! **Refusals.** A URL that is refused (403, or what the user calls a block page) goes through the slow
+//! lane within its pass; see [`BatchBuilder::slow_lane`].
+//!
 //! **Passes.** With more than one pass, URLs of the classes *retryable* and *refused* are held back
 //! when they fail and are sent again after the input has ended, through whatever proxies are
 //! healthy by then. The record is written at the end of the last of them, with the attempts of all.

@@ -3,7 +3,7 @@
 //! A pool of threads that each send one request and sleep through its backoff stands still as soon
 //! as a site is in trouble: fifty URLs that have to wait are fifty workers that wait. Here a worker
 //! makes one attempt and is free. What has to wait (a backoff, a Retry-After, a host that cools
-//! down, a rate, an empty proxy pool) is an entry in a heap, and costs no thread and no socket.
+//! down, a refusal, a rate, an empty proxy pool) is an entry in a heap, and costs no thread and no socket.
 //!
 //! ```text
 //! run / channel / submit ─► permits ─► scheduler ─► worker: one step ─► result ─► caller

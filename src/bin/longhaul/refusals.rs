@@ -96,21 +96,22 @@ mod tests {
         });
         let wanted = SlowLane::default().times(3).pause(secs(60.0)).spacing(secs(0.5));
         assert_eq!(other.unwrap().lane, Some(wanted));
-        let wrong: [(fn(&mut RefusalArgs), &str); 4] = [
-            (|args| args.slow_lane_pause = Some(secs(601.0)), "--slow-lane-pause: nothing waits"),
-            (
-                |args| {
-                    args.slow_lane = Some(Lane(None));
-                    args.slow_lane_spacing = Some(secs(1.0));
-                },
-                "--slow-lane-spacing: means nothing",
-            ),
-            (|args| args.block_header.push("x".into()), "--block-header: a block page"),
-            (|args| args.block_body.push(String::new()), "--block-body: is empty"),
-        ];
-        for (change, words) in wrong {
+        let refused = |change: fn(&mut RefusalArgs), words: &str| {
             let line = resolve(&change).unwrap_err().to_string();
             assert!(line.contains(words), "{line}");
-        }
+        };
+        refused(
+            |args| args.slow_lane_pause = Some(secs(601.0)),
+            "--slow-lane-pause: nothing waits",
+        );
+        refused(
+            |args| {
+                args.slow_lane = Some(Lane(None));
+                args.slow_lane_spacing = Some(secs(1.0));
+            },
+            "--slow-lane-spacing: means nothing",
+        );
+        refused(|args| args.block_header.push("x".into()), "--block-header: a block page");
+        refused(|args| args.block_body.push(String::new()), "--block-body: is empty");
     }
 }
