@@ -20,6 +20,7 @@ mod check;
 mod cookies;
 mod credentials;
 mod demo;
+mod disk;
 mod downloads;
 mod get;
 mod https_proxies;
