@@ -13,7 +13,7 @@ use super::journal::{Done, Existing, Found, Journal};
 use super::report::{Plan, Progress, Summary};
 use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
 use super::sink::{Sink, io_error};
-use super::source::Source;
+use super::source::{Known, Source};
 use super::stop::{Outcome, Stopped};
 use super::window::{NAP, Window};
 use crate::error::{Error, ErrorKind};
@@ -46,7 +46,7 @@ enum To {
 struct Prepared {
     plan: Plan,
     journal: Option<Journal>,
-    done: Done,
+    known: Known,
 }
 
 /// A run over a source into a sink.
@@ -86,6 +86,7 @@ pub struct BatchBuilder {
     per_host: Option<usize>,
     rate: Option<f64>,
     refusals: Refusals,
+    sync_each: bool,
     bodies: Option<PathBuf>,
     passes: u32,
     pass_retry: Option<Retry>,
@@ -107,7 +108,8 @@ impl BatchBuilder {
         self
     }
 
-    /// A file for the results; `-` is standard output.
+    /// A file for the results; `-` is standard output. A name in `.zst` is compressed, with the
+    /// feature `zstd`.
     ///
     /// # Defaults
     /// Standard output.
@@ -190,6 +192,18 @@ impl BatchBuilder {
         rule: impl Fn(&Response) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         self.refusals.rule = Some(Arc::new(rule));
+        self
+    }
+
+    /// Whether each record is durable before the next is written, and before anybody is told of it:
+    /// then a crash of the machine loses none. It costs one `fsync` a record, and one more for a
+    /// body that is kept.
+    ///
+    /// # Defaults
+    /// No: a crash of the machine can take what was written in about the last second, at most
+    /// 10 000 records. A killed process loses nothing that was written, either way.
+    pub fn sync_each(mut self, each: bool) -> Self {
+        self.sync_each = each;
         self
     }
 
@@ -413,6 +427,7 @@ impl Batch {
             per_host: None,
             rate: None,
             refusals: Refusals { lane: Some(SlowLane::default()), ..Refusals::default() },
+            sync_each: false,
             bodies: None,
             passes: 1,
             pass_retry: None,
@@ -458,13 +473,13 @@ impl Batch {
             Some(journal) => (journal.done().clone(), journal.found()),
             None => (Done::default(), Found::default()),
         };
-        let input = self.settings.source.check(&done)?;
+        let (input, known) = self.settings.source.survey(&done)?;
         let session = &self.settings.session;
         let promised = match session.settings().timeouts.deadline() {
             Some(deadline) => Bound::At(deadline),
             None => session.worst_case(),
         };
-        Ok(Prepared { plan: Plan { input, found, promised }, journal, done })
+        Ok(Prepared { plan: Plan { input, found, promised }, journal, known })
     }
 
     /// Does the work and returns when it is done or stopped.
@@ -494,13 +509,17 @@ impl Batch {
             });
         }
         let bodies = settings.bodies.map(make_bodies).transpose()?;
-        let sink = match (prepared.journal, settings.to) {
+        let mut sink = match (prepared.journal, settings.to) {
             (Some(journal), _) => journal.begin()?,
             (None, Some(To::Sink(sink))) => sink,
             (None, _) => Sink::stdout(),
         };
+        if settings.sync_each {
+            sink = sink.sync_each(true);
+        }
         let Plan { input, found, promised } = prepared.plan;
-        let items = settings.source.items(prepared.done).until(move || stopper.reason().is_some());
+        let items =
+            settings.source.surveyed(prepared.known).until(move || stopper.reason().is_some());
         let ended = Run {
             jobs: &pool,
             clock: settings.clock,

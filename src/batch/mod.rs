@@ -31,9 +31,12 @@ mod builder;
 mod exit_check;
 mod exit_sample;
 mod feed;
+#[cfg(feature = "zstd")]
+mod frames;
 mod item;
 mod journal;
 mod key;
+mod keyset;
 mod parallel;
 mod proxy_check;
 mod record;
@@ -43,6 +46,7 @@ mod run;
 mod sink;
 mod source;
 mod stop;
+mod syncing;
 mod tally;
 mod window;
 
@@ -64,4 +68,5 @@ pub use report::{Plan, Progress, Summary};
 pub use sink::{Output, Sink, SinkError};
 pub use source::{Checked, Entry, Items, Source};
 pub use stop::{Outcome, Stopped, exit_code_of};
+pub use syncing::Durable;
 pub use tally::{Exceptions, Longest, Tally, Way};
