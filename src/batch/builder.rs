@@ -10,7 +10,7 @@ use super::exit_check::exit_check;
 use super::exit_sample::Sampling;
 use super::feed::{Feed, PassSettings};
 use super::journal::{Done, Existing, Found, Journal};
-use super::report::{Plan, Progress, Summary};
+use super::report::{FoundConcurrency, Plan, Progress, Summary};
 use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
 use super::sink::{Sink, io_error};
 use super::source::{Known, Source};
@@ -18,7 +18,9 @@ use super::stop::{Outcome, Stopped};
 use super::window::{NAP, Window};
 use crate::error::{Error, ErrorKind};
 use crate::message::Response;
-use crate::policy::{BlockPage, Bound, FailureShare, LastOutcomes, Retry, SlowLane, Timeouts};
+use crate::policy::{
+    BlockPage, Bound, Concurrency, FailureShare, LastOutcomes, Retry, SlowLane, Timeouts,
+};
 use crate::proxy::ProxyUrl;
 use crate::session::{Refusals, SessionBuilder};
 use crate::time::{Clock, SystemClock};
@@ -83,6 +85,7 @@ pub struct BatchBuilder {
     to: Option<To>,
     existing: Existing,
     workers: Option<usize>,
+    concurrency: Concurrency,
     per_host: Option<usize>,
     rate: Option<f64>,
     refusals: Refusals,
@@ -134,12 +137,22 @@ impl BatchBuilder {
         self
     }
 
-    /// How many URLs are attempted at once.
+    /// How many URLs are attempted at once; with [`Concurrency::Adaptive`], at most.
     ///
     /// # Defaults
     /// That of [`WorkerPool`](crate::workers::WorkerPoolBuilder::workers).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
+        self
+    }
+
+    /// Whether all workers work from the beginning on, or as many as the other side bears; what was
+    /// found is in [`Summary::concurrency`].
+    ///
+    /// # Defaults
+    /// [`Concurrency::Fixed`].
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
         self
     }
 
@@ -382,6 +395,7 @@ impl BatchBuilder {
         }
         let mut pool = WorkerPool::builder(self.session.clone())
             .clock(Arc::clone(&self.clock))
+            .concurrency(self.concurrency)
             .stop_on([ErrorKind::ProxyAuth, ErrorKind::ExitLeak, ErrorKind::NoProxyAlive]);
         pool = pool.refusals(self.refusals.clone());
         if let Some(workers) = self.workers {
@@ -407,6 +421,7 @@ impl fmt::Debug for BatchBuilder {
             .field("to", &self.to)
             .field("existing", &self.existing)
             .field("workers", &self.workers)
+            .field("concurrency", &self.concurrency)
             .field("per_host", &self.per_host)
             .field("rate", &self.rate)
             .field("bodies", &self.bodies)
@@ -424,6 +439,7 @@ impl Batch {
             to: None,
             existing: Existing::Refuse,
             workers: None,
+            concurrency: Concurrency::Fixed,
             per_host: None,
             rate: None,
             refusals: Refusals { lane: Some(SlowLane::default()), ..Refusals::default() },
@@ -518,6 +534,7 @@ impl Batch {
             sink = sink.sync_each(true);
         }
         let Plan { input, found, promised } = prepared.plan;
+        let adaptive = settings.concurrency == Concurrency::Adaptive;
         let items =
             settings.source.surveyed(prepared.known).until(move || stopper.reason().is_some());
         let ended = Run {
@@ -545,6 +562,7 @@ impl Batch {
             repeated,
             passes,
             exit_samples: exits,
+            concurrency: adaptive.then(|| FoundConcurrency::of(&pool.stats())),
             ok_before: found.ok,
             failed_before: found.failed,
             ..Summary::of(&tally, Some(&promised), elapsed)

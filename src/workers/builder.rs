@@ -9,7 +9,7 @@ use super::task::Finished;
 use super::worker::MakeContext;
 use crate::error::{Error, ErrorKind};
 use crate::message::Response;
-use crate::policy::{BlockPage, SlowLane};
+use crate::policy::{BlockPage, Concurrency, Package, SlowLane};
 use crate::session::{Refusals, SessionBuilder};
 use crate::time::{Clock, SystemClock};
 use std::fmt;
@@ -30,7 +30,8 @@ const LEAST_STACK: usize = 64 * 1024;
 #[must_use]
 pub struct WorkerPoolBuilder {
     session: SessionBuilder,
-    workers: usize,
+    workers: Option<usize>,
+    concurrency: Concurrency,
     per_host: Option<usize>,
     rate: Option<f64>,
     host_rate: Option<f64>,
@@ -48,7 +49,8 @@ impl WorkerPoolBuilder {
     pub(crate) fn new(session: SessionBuilder) -> Self {
         Self {
             session,
-            workers: 8,
+            workers: None,
+            concurrency: Concurrency::Fixed,
             per_host: None,
             rate: None,
             host_rate: None,
@@ -63,12 +65,45 @@ impl WorkerPoolBuilder {
         }
     }
 
-    /// How many threads, and so how many attempts at once.
+    /// How many threads, and so how many attempts at once; with
+    /// [`Concurrency::Adaptive`], how many at most.
     ///
     /// # Defaults
-    /// 8.
+    /// 8; with adaptive concurrency 1000, which is what an ordinary proxy package allows
+    /// ([`Package::USUAL`]).
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Whether all workers work from the beginning on, or as many as the other side bears.
+    ///
+    /// Adaptive, a worker's thread and session are made when they are first needed. After a
+    /// decrease those that are too many rest and close their connections, and lose the cookies of
+    /// their sessions.
+    ///
+    /// # Defaults
+    /// [`Concurrency::Fixed`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use longhaul::policy::Concurrency;
+    /// use longhaul::{Session, WorkerPool};
+    ///
+    /// # fn main() -> Result<(), longhaul::Error> {
+    /// let pool = WorkerPool::builder(Session::builder())
+    ///     .concurrency(Concurrency::Adaptive)
+    ///     .workers(200)
+    ///     .build()?;
+    /// for done in pool.run((0..10_000).map(|n| format!("https://example.com/{n}"))) {
+    ///     println!("{} {}", done.url, done.result.is_ok());
+    /// }
+    /// println!("{} at once were borne", pool.stats().most_concurrency);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
         self
     }
 
@@ -234,7 +269,9 @@ impl WorkerPoolBuilder {
     /// `Config` for a setting that cannot work, whatever building a session from the recipe gives,
     /// and `Io` where the system gives no further thread.
     pub fn build(self) -> Result<WorkerPool, Error> {
-        let Checked { session, workers, permits, limits, rule } = self.checked()?;
+        let checked = self.checked()?;
+        let scheduler = checked.scheduler();
+        let Checked { session, workers, permits, rule, .. } = checked;
         let Self { stack_bytes, name, on_abort, clock, .. } = self;
         if stack_bytes < LEAST_STACK {
             return Err(Error::config(format!(
@@ -248,8 +285,7 @@ impl WorkerPoolBuilder {
         // A recipe that cannot work fails here rather than in every job.
         session.build().map(drop)?;
         let core = Core::start(Plan {
-            workers,
-            scheduler: Scheduler::new(workers, &limits),
+            scheduler,
             stack_bytes,
             name,
             clock,
@@ -277,7 +313,10 @@ impl WorkerPoolBuilder {
 
     /// What decides how a run goes, whether it is real or simulated.
     pub(super) fn checked(&self) -> Result<Checked, Error> {
-        let workers = self.workers;
+        let workers = self.workers.unwrap_or(match self.concurrency {
+            Concurrency::Fixed => 8,
+            Concurrency::Adaptive => Package::USUAL as usize,
+        });
         check_count("workers", workers, MOST_WORKERS)?;
         let permits = self.permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
         check_count("permits", permits, MOST_PERMITS)?;
@@ -303,6 +342,7 @@ impl WorkerPoolBuilder {
             session: self.session.clone().for_runs(workers).heeding(self.refusals.clone()),
             workers,
             permits,
+            concurrency: self.concurrency,
             limits,
             rule,
         })
@@ -321,8 +361,20 @@ pub(super) struct Checked {
     pub(super) session: SessionBuilder,
     pub(super) workers: usize,
     pub(super) permits: usize,
+    pub(super) concurrency: Concurrency,
     pub(super) limits: Limits,
     pub(super) rule: Option<Arc<dyn Rule<Finished>>>,
+}
+
+impl Checked {
+    /// A scheduler under these settings.
+    pub(super) fn scheduler<J>(&self) -> Scheduler<J> {
+        let scheduler = Scheduler::new(self.workers, &self.limits);
+        match self.concurrency {
+            Concurrency::Fixed => scheduler,
+            Concurrency::Adaptive => scheduler.adaptive(),
+        }
+    }
 }
 
 pub(super) fn check_count(what: &str, given: usize, most: usize) -> Result<(), Error> {
@@ -367,6 +419,7 @@ impl fmt::Debug for WorkerPoolBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerPoolBuilder")
             .field("workers", &self.workers)
+            .field("concurrency", &self.concurrency)
             .field("per_host", &self.per_host)
             .field("rate", &self.rate)
             .field("host_rate", &self.host_rate)

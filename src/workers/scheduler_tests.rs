@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::time::{Clock, SimClock, secs};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -38,9 +39,14 @@ fn feed(scheduler: &mut Scheduler<u64>, jobs: impl IntoIterator<Item = (u64, &'s
     }
 }
 
+fn holds_nothing(scheduler: &Scheduler<u64>) -> bool {
+    let gauges = scheduler.gauges();
+    gauges.ready == 0 && gauges.waiting.total() == 0
+}
+
 fn wish(until: Instant, name: &str) -> Wish {
     let host = host(name);
-    Wish { until, reason: WaitReason::Backoff, host, attempted: true, deadline: None }
+    Wish { until, reason: WaitReason::Backoff, host, came: Came::ATTEMPTED, deadline: None }
 }
 
 /// All that is to be done now: the jobs to step, and those that end.
@@ -67,10 +73,10 @@ fn no_more_jobs_than_workers_and_in_the_order_they_came() {
     let mut scheduler = unlimited(2);
     feed(&mut scheduler, [(0, "a"), (1, "b"), (2, "c")]);
     assert_eq!(steps(&mut scheduler, now), [0, 1]);
-    scheduler.done(JobId(1), true, now);
+    scheduler.done(JobId(1), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [2]);
-    scheduler.done(JobId(0), true, now);
-    scheduler.done(JobId(2), true, now);
+    scheduler.done(JobId(0), Came::ATTEMPTED, now);
+    scheduler.done(JobId(2), Came::ATTEMPTED, now);
     assert!(scheduler.is_idle());
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -85,11 +91,11 @@ fn a_wait_ends_at_its_time_and_goes_before_the_fresh() {
     assert_eq!(scheduler.next_wake(), Some(now + ms(10)));
     assert_eq!(scheduler.gauges().waiting.total(), 1);
     assert_eq!(steps(&mut scheduler, now + ms(9)), [2]);
-    scheduler.done(JobId(2), true, now + ms(10));
+    scheduler.done(JobId(2), Came::ATTEMPTED, now + ms(10));
     // It is the turn of c; the job whose wait ended goes first.
     assert_eq!(steps(&mut scheduler, now + ms(10)), [0]);
     assert_eq!(scheduler.gauges().waiting.total(), 0);
-    scheduler.done(JobId(0), true, now + ms(11));
+    scheduler.done(JobId(0), Came::ATTEMPTED, now + ms(11));
     assert_eq!(steps(&mut scheduler, now + ms(11)), [3]);
 }
 
@@ -119,7 +125,7 @@ fn hosts_take_turns() {
         let mut order = Vec::new();
         while let [job] = steps(&mut scheduler, now)[..] {
             order.push(job);
-            scheduler.done(JobId(job), true, now);
+            scheduler.done(JobId(job), Came::ATTEMPTED, now);
         }
         assert_eq!(order, wanted, "{fed:?}");
     }
@@ -132,14 +138,14 @@ fn a_host_at_its_limit_blocks_nobody() {
     feed(&mut scheduler, (0..1000).map(|job| (job, "slow")));
     feed(&mut scheduler, (1000..1003).map(|job| (job, "fast")));
     assert_eq!(steps(&mut scheduler, now), [0, 1000, 1, 1001]);
-    scheduler.done(JobId(1000), true, now);
+    scheduler.done(JobId(1000), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [1002]);
-    scheduler.done(JobId(0), true, now);
+    scheduler.done(JobId(0), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [2]);
     // A redirect led job 1 to the other host, where it waits its turn like all.
     scheduler.wait(JobId(1), 1, wish(now, "fast"), now);
     assert_eq!(steps(&mut scheduler, now), [3]);
-    scheduler.done(JobId(1001), true, now);
+    scheduler.done(JobId(1001), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [1]);
 }
 
@@ -166,11 +172,12 @@ fn a_host_that_cools_down_holds_no_worker() {
         for job in jobs {
             if job < 1000 {
                 let reason = WaitReason::Cooldown;
-                let wish = Wish { reason, attempted: false, ..wish(now + secs(60.0), "cooling") };
+                let wish =
+                    Wish { reason, came: Came::UNATTEMPTED, ..wish(now + secs(60.0), "cooling") };
                 scheduler.wait(JobId(job), job, wish, now);
             } else {
                 finished += 1;
-                scheduler.done(JobId(job), true, now);
+                scheduler.done(JobId(job), Came::ATTEMPTED, now);
             }
         }
     }
@@ -208,15 +215,15 @@ fn the_rate_of_one_host_lets_the_others_pass_and_is_forgotten() {
     feed(&mut scheduler, [(0, "a"), (1, "a"), (2, "a"), (3, "b"), (4, "c")]);
     assert_eq!(steps(&mut scheduler, now), [0, 3, 4]);
     for job in [0, 3, 4] {
-        scheduler.done(JobId(job), true, now + ms(1));
+        scheduler.done(JobId(job), Came::ATTEMPTED, now + ms(1));
     }
     assert_eq!(steps(&mut scheduler, now + ms(999)), NONE);
     assert_eq!(scheduler.next_wake(), Some(now + secs(1.0)));
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [1]);
     assert_eq!(scheduler.hosts(), 1);
-    scheduler.done(JobId(1), true, now + secs(1.1));
+    scheduler.done(JobId(1), Came::ATTEMPTED, now + secs(1.1));
     assert_eq!(steps(&mut scheduler, now + secs(2.5)), [2]);
-    scheduler.done(JobId(2), true, now + secs(2.6));
+    scheduler.done(JobId(2), Came::ATTEMPTED, now + secs(2.6));
     assert_eq!(steps(&mut scheduler, now + secs(3.5)), NONE);
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -229,13 +236,13 @@ fn a_host_that_is_only_remembered_is_not_held() {
     for job in [0, 1] {
         feed(&mut scheduler, [(job, "a")]);
         assert_eq!(steps(&mut scheduler, now), [job]);
-        scheduler.done(JobId(job), true, now);
+        scheduler.done(JobId(job), Came::ATTEMPTED, now);
         assert_eq!(scheduler.hosts(), 1);
     }
     feed(&mut scheduler, [(2, "a")]);
     assert_eq!(steps(&mut scheduler, now), NONE);
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [2]);
-    scheduler.done(JobId(2), true, now + secs(1.0));
+    scheduler.done(JobId(2), Came::ATTEMPTED, now + secs(1.0));
     assert_eq!(steps(&mut scheduler, now + secs(3.0)), NONE);
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -248,11 +255,11 @@ fn a_step_without_an_attempt_uses_up_no_slot() {
         feed(&mut scheduler, (0..50).map(|job| (job, "cooling")));
         for job in 0..49 {
             assert_eq!(steps(&mut scheduler, now), [job], "{rate:?} {host_rate:?}");
-            let wish = Wish { attempted: false, ..wish(now + secs(60.0), "cooling") };
+            let wish = Wish { came: Came::UNATTEMPTED, ..wish(now + secs(60.0), "cooling") };
             scheduler.wait(JobId(job), job, wish, now);
         }
         assert_eq!(steps(&mut scheduler, now), [49]);
-        scheduler.done(JobId(49), true, now);
+        scheduler.done(JobId(49), Came::ATTEMPTED, now);
         assert_eq!(scheduler.gauges().waiting.total(), 49);
     }
 }
@@ -277,7 +284,7 @@ fn a_cancelled_job_ends_where_it_is() {
     }
     let gone = [(1, Ending::Cancelled), (2, Ending::Cancelled)];
     assert_eq!(polled(&mut scheduler, now), (vec![], gone.to_vec()));
-    assert_eq!(scheduler.gauges(), Gauges::default());
+    assert!(holds_nothing(&scheduler));
     assert_eq!(scheduler.next_wake(), None);
     // The one that flew begins no further wait.
     scheduler.wait(JobId(0), 0, wish(now + ms(1), "a"), now);
@@ -305,13 +312,14 @@ fn a_deadline_ends_a_job_that_nobody_takes_and_no_other() {
     assert_eq!(polled(&mut scheduler, now + ms(4999)), (vec![], vec![]));
     let over = now + secs(5.0);
     assert_eq!(polled(&mut scheduler, over), (vec![], vec![(0, Ending::Expired)]));
-    assert_eq!((scheduler.gauges(), scheduler.next_wake()), (Gauges::default(), None));
+    assert!(holds_nothing(&scheduler));
+    assert_eq!(scheduler.next_wake(), None);
     // What flies is not touched, what was taken in time neither.
     scheduler.wait(JobId(1), 1, until(6.0, 9.0), over);
     assert_eq!(steps(&mut scheduler, now + secs(6.0)), [1]);
     assert_eq!(scheduler.next_wake(), None);
     assert_eq!(polled(&mut scheduler, now + secs(99.0)), (vec![], vec![]));
-    scheduler.done(JobId(1), true, now + secs(99.0));
+    scheduler.done(JobId(1), Came::ATTEMPTED, now + secs(99.0));
     assert!(scheduler.is_idle());
     assert_eq!(scheduler.hosts(), 0);
 }
@@ -341,7 +349,7 @@ fn after_a_stop_nothing_is_stepped_and_everything_ends() {
         assert!(!scheduler.is_idle());
         let wanted = match outcome {
             "done" => {
-                scheduler.done(JobId(0), true, now);
+                scheduler.done(JobId(0), Came::ATTEMPTED, now);
                 vec![]
             }
             "wait" => {
@@ -372,7 +380,88 @@ fn feeding_and_cancelling_behind_a_limit_leaves_nothing_behind() {
             assert_eq!(polled(&mut scheduler, now), (vec![], vec![(job, Ending::Cancelled)]));
         }
     }
-    scheduler.done(JobId(0), true, now);
+    scheduler.done(JobId(0), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), NONE);
     assert_eq!((scheduler.hosts(), scheduler.gauges().ready), (0, 0));
+}
+
+#[test]
+fn what_flies_at_once_follows_the_answers_and_nothing_more_flies_meanwhile() {
+    let now = start();
+    let mut scheduler = unlimited(100).adaptive();
+    feed(&mut scheduler, (0..1000).map(|id| (id, "one")));
+    let mut flying: VecDeque<u64> = steps(&mut scheduler, now).into();
+    assert_eq!(flying.len(), 8);
+    let heard = |echo| Came { attempted: true, echo: Some(echo) };
+    let good = heard(Echo::Heard(ms(100)));
+    for _ in 0..48 {
+        let id = flying.pop_front().expect("some fly");
+        scheduler.done(JobId(id), good, now);
+        flying.extend(steps(&mut scheduler, now));
+    }
+    assert_eq!((flying.len(), scheduler.most_flying()), (12, 12));
+    // Seven of these were begun before, and say nothing about twelve.
+    for _ in 0..10 {
+        assert_eq!((flying.len(), scheduler.most_flying()), (12, 12));
+        let id = flying.pop_front().expect("some fly");
+        scheduler.done(JobId(id), heard(Echo::Throttled), now);
+        flying.extend(steps(&mut scheduler, now));
+    }
+    assert_eq!((flying.len(), scheduler.most_flying()), (11, 8));
+    for id in std::mem::take(&mut flying) {
+        scheduler.done(JobId(id), heard(Echo::Throttled), now);
+    }
+    assert_eq!(scheduler.gauges().found, Found { limit: 8, most: 8, back_offs: 1 });
+    assert_eq!(steps(&mut scheduler, now).len(), 8);
+}
+
+/// When the last of 1000 jobs of a host in good health is done, at eight workers and 100 ms each,
+/// with or without another one beside it that has 1000 too and asks everybody for a minute's quiet.
+fn good_host_is_done(beside_a_throttling_one: bool) -> Duration {
+    let begin = start();
+    let mut scheduler = unlimited(8);
+    for id in 0..1000 {
+        if beside_a_throttling_one {
+            feed(&mut scheduler, [(2 * id, "tired")]);
+        }
+        feed(&mut scheduler, [(2 * id + 1, "good")]);
+    }
+    let mut quiet_until = begin;
+    let mut landings: BTreeMap<(Instant, u64), bool> = BTreeMap::new();
+    let (mut now, mut done) = (begin, 0);
+    while done < 1000 {
+        while let Some(action) = scheduler.poll(now) {
+            let Action::Step(id) = action else { panic!("nothing ends by itself") };
+            // Who finds the host cooling down makes no attempt and takes no time.
+            let attempts = id % 2 == 1 || now >= quiet_until;
+            landings.insert((if attempts { now + ms(100) } else { now }, id), attempts);
+        }
+        let woken = scheduler.next_wake();
+        let landed = landings.first_key_value().map(|((at, _), _)| *at);
+        now = [woken, landed].into_iter().flatten().min().expect("something happens").max(now);
+        while let Some(entry) = landings.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((_, id), attempted) = entry.remove_entry();
+            if id % 2 == 1 {
+                scheduler.done(JobId(id), Came::ATTEMPTED, now);
+                done += 1;
+                continue;
+            }
+            if attempted {
+                quiet_until = now + secs(60.0);
+            }
+            let came = Came { attempted, echo: None };
+            let wish = Wish { came, reason: WaitReason::Cooldown, ..wish(quiet_until, "tired") };
+            scheduler.wait(JobId(id), id, wish, now);
+        }
+    }
+    now - begin
+}
+
+#[test]
+fn beside_a_host_in_cooldown_another_is_done_as_if_alone() {
+    let alone = good_host_is_done(false);
+    assert_eq!(alone, secs(12.5));
+    // The first round of the throttling one is all that it costs.
+    let beside = good_host_is_done(true);
+    assert!(beside <= alone + ms(100), "{beside:?} instead of {alone:?}");
 }

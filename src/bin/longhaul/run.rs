@@ -115,6 +115,7 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     let mut builder = Batch::builder(recipe.clone())
         .source(source)
         .workers(plan.workers)
+        .concurrency(plan.concurrency)
         .passes(plan.passes)
         .sync_each(plan.sync);
     builder = builder.slow_lane(plan.refusals.lane).block_page(plan.refusals.page.clone());
@@ -152,10 +153,10 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
         builder = builder.stop_on_failures(rule);
     }
     let mut teller: Option<Progress> = None;
-    let voice = plan.voice;
+    let (voice, concurrency) = (plan.voice, plan.concurrency);
     builder = builder.on_progress(move |now| {
         // The first call tells the total, which shapes the bar.
-        teller.get_or_insert_with(|| Progress::new(voice, now.total)).update(now);
+        teller.get_or_insert_with(|| Progress::new(voice, concurrency, now.total)).update(now);
     });
     builder.build()
 }
