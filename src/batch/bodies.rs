@@ -4,6 +4,8 @@
 //! digest of its content is complete as soon as it has its name: it is written under another name
 //! and renamed. The extension comes from the media type, so that the files open by a click.
 
+use super::sink::SinkError;
+use super::syncing::sync_bodies;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -75,12 +77,14 @@ impl Bodies {
     /// Returns once every body so far will survive a crash of the machine.
     ///
     /// # Errors
-    /// Those of the file system.
-    pub fn sync(&mut self) -> io::Result<()> {
-        for path in self.unsynced.drain(..) {
-            File::open(path)?.sync_data()?;
-        }
-        Ok(())
+    /// [`SinkError::Full`] and [`SinkError::Failed`], with the file.
+    pub fn sync(&mut self) -> Result<(), SinkError> {
+        sync_bodies(&std::mem::take(&mut self.unsynced))
+    }
+
+    /// The files that are not synced yet; whoever takes them has to.
+    pub(super) fn unsynced(&mut self) -> &mut Vec<PathBuf> {
+        &mut self.unsynced
     }
 
     fn write(&mut self, path: &Path, body: &[u8]) -> io::Result<()> {

@@ -13,7 +13,7 @@ use super::journal::{Done, Existing, Found, Journal};
 use super::report::{Plan, Progress, Summary};
 use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
 use super::sink::{Sink, io_error};
-use super::source::Source;
+use super::source::{Known, Source};
 use super::stop::{Outcome, Stopped};
 use crate::error::{Error, ErrorKind};
 use crate::policy::{Bound, Retry};
@@ -41,7 +41,7 @@ enum To {
 struct Prepared {
     plan: Plan,
     journal: Option<Journal>,
-    done: Done,
+    known: Known,
 }
 
 /// A run over a source into a sink.
@@ -80,6 +80,7 @@ pub struct BatchBuilder {
     workers: Option<usize>,
     per_host: Option<usize>,
     rate: Option<f64>,
+    sync_each: bool,
     bodies: Option<PathBuf>,
     passes: u32,
     pass_retry: Option<Retry>,
@@ -98,7 +99,8 @@ impl BatchBuilder {
         self
     }
 
-    /// A file for the results; `-` is standard output.
+    /// A file for the results; `-` is standard output. A name in `.zst` is compressed, with the
+    /// feature `zstd`.
     ///
     /// # Defaults
     /// Standard output.
@@ -147,6 +149,18 @@ impl BatchBuilder {
     /// Unlimited.
     pub fn rate(mut self, per_second: f64) -> Self {
         self.rate = Some(per_second);
+        self
+    }
+
+    /// Whether each record is durable before the next is written, and before anybody is told of it:
+    /// then a crash of the machine loses none. It costs one `fsync` a record, and one more for a
+    /// body that is kept.
+    ///
+    /// # Defaults
+    /// No: a crash of the machine can take what was written in about the last second, at most
+    /// 10 000 records. A killed process loses nothing that was written, either way.
+    pub fn sync_each(mut self, each: bool) -> Self {
+        self.sync_each = each;
         self
     }
 
@@ -312,6 +326,7 @@ impl Batch {
             workers: None,
             per_host: None,
             rate: None,
+            sync_each: false,
             bodies: None,
             passes: 1,
             pass_retry: None,
@@ -354,13 +369,13 @@ impl Batch {
             Some(journal) => (journal.done().clone(), journal.found()),
             None => (Done::default(), Found::default()),
         };
-        let input = self.settings.source.check(&done)?;
+        let (input, known) = self.settings.source.survey(&done)?;
         let session = &self.settings.session;
         let promised = match session.settings().timeouts.deadline() {
             Some(deadline) => Bound::At(deadline),
             None => session.worst_case(),
         };
-        Ok(Prepared { plan: Plan { input, found, promised }, journal, done })
+        Ok(Prepared { plan: Plan { input, found, promised }, journal, known })
     }
 
     /// Does the work and returns when it is done or stopped.
@@ -384,14 +399,18 @@ impl Batch {
             });
         }
         let bodies = settings.bodies.map(make_bodies).transpose()?;
-        let sink = match (prepared.journal, settings.to) {
+        let mut sink = match (prepared.journal, settings.to) {
             (Some(journal), _) => journal.begin()?,
             (None, Some(To::Sink(sink))) => sink,
             (None, _) => Sink::stdout(),
         };
+        if settings.sync_each {
+            sink = sink.sync_each(true);
+        }
         let Plan { input, found, promised } = prepared.plan;
         let stopper = pool.stopper();
-        let items = settings.source.items(prepared.done).until(move || stopper.reason().is_some());
+        let items =
+            settings.source.surveyed(prepared.known).until(move || stopper.reason().is_some());
         let ended = Run {
             jobs: &pool,
             clock: settings.clock,

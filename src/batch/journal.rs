@@ -13,10 +13,16 @@
 //! so that a crash leaves either the old file or the new one. The same happens to the records of
 //! failures that are none of the URL's: credentials of the proxy refused, no proxy left, a leak.
 //!
+//! Under zstd the same is true of frames. A torn frame is cut off, and its records with it; what is
+//! no frame is reported with the line that it would begin with.
+//!
 //! **One writer.** The file is locked as long as the run has it, and a second run is refused. On a
 //! file system without locks this is left to the user, with a warning.
 
 use super::Key;
+#[cfg(feature = "zstd")]
+use super::frames::{self, Rest, frame};
+use super::keyset::KeySet;
 use super::record::{VERSION, is_of_the_run, newer_version, not_a_record};
 use super::sink::{Sink, io_error};
 use crate::error::{Error, ErrorKind};
@@ -27,6 +33,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What to do with results that are there already.
 #[non_exhaustive]
@@ -45,36 +52,78 @@ pub enum Existing {
 }
 
 /// The items that the results hold already, each with how often.
+///
+/// A clone shares them. They take 12 to 18 bytes an item.
 #[derive(Debug, Clone, Default)]
-pub struct Done(HashMap<Key, u32>);
+pub struct Done(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    keys: KeySet,
+    /// How often beyond the first time; only where repeated lines were asked for.
+    more: HashMap<Key, u32>,
+}
 
 impl Done {
-    /// Counts one more record of this item.
-    pub fn add(&mut self, key: Key) {
-        let count = self.0.entry(key).or_default();
-        *count = count.saturating_add(1);
+    /// Whether there is a record of this item.
+    pub fn contains(&self, key: Key) -> bool {
+        self.0.keys.find(key).is_some()
     }
 
-    /// Takes one record of this item off; whether there was one.
-    pub fn take(&mut self, key: Key) -> bool {
-        match self.0.get_mut(&key) {
-            None => false,
-            Some(1) => self.0.remove(&key).is_some(),
-            Some(count) => {
-                *count -= 1;
-                true
-            }
+    /// How many records there are of this item.
+    pub fn count(&self, key: Key) -> u32 {
+        match self.0.more.get(&key) {
+            Some(more) => more.saturating_add(1),
+            None => self.contains(key).into(),
         }
     }
 
     /// How many different items there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.keys.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
+    }
+
+    pub(super) fn keys(&self) -> &KeySet {
+        &self.0.keys
+    }
+
+    /// How often each item that stands there repeatedly does so beyond the first time.
+    pub(super) fn more(&self) -> &HashMap<Key, u32> {
+        &self.0.more
+    }
+}
+
+impl FromIterator<Key> for Done {
+    /// One record for each key.
+    fn from_iter<I: IntoIterator<Item = Key>>(records: I) -> Self {
+        let mut counting = Counting::default();
+        records.into_iter().for_each(|key| counting.add(key));
+        counting.done()
+    }
+}
+
+/// [`Done`] while it is counted.
+#[derive(Debug, Default)]
+struct Counting {
+    keys: KeySet,
+    more: HashMap<Key, u32>,
+}
+
+impl Counting {
+    fn add(&mut self, key: Key) {
+        if !self.keys.insert(key) {
+            let more = self.more.entry(key).or_default();
+            *more = more.saturating_add(1);
+        }
+    }
+
+    fn done(self) -> Done {
+        Done(Arc::new(Counts { keys: self.keys, more: self.more }))
     }
 }
 
@@ -99,14 +148,17 @@ pub struct Journal {
     file: File,
     existing: Existing,
     regular: bool,
+    /// Under zstd.
+    packed: bool,
     /// Made by this journal: to be taken away again if the run does not begin.
     fresh: bool,
     begun: bool,
     done: Done,
     found: Found,
-    /// Where the last complete object ends, its line feed included or not.
+    /// Where the last complete object ends, its line feed included or not; or else the last frame.
     complete: u64,
-    line_feed_missing: bool,
+    /// Whether the last line feed is missing; under zstd, or the last line is torn.
+    is_ragged: bool,
 }
 
 impl Journal {
@@ -114,8 +166,8 @@ impl Journal {
     ///
     /// # Errors
     /// `Io` where it cannot be opened. `Config` for results that would be lost, for a second
-    /// writer, and for a resumption of what is no file. `InvalidJson`, with the line, for what is
-    /// no record.
+    /// writer, for a resumption of what is no file, and for a name in `.zst` without the feature
+    /// `zstd`. `InvalidJson`, with the line, for what is no record.
     pub fn open(path: impl AsRef<Path>, existing: Existing) -> Result<Self, Error> {
         let path = path.as_ref();
         let (file, regular, fresh) = open(path)?;
@@ -124,12 +176,13 @@ impl Journal {
             file,
             existing,
             regular,
+            packed: regular && is_packed(path)?,
             fresh,
             begun: false,
             done: Done::default(),
             found: Found::default(),
             complete: 0,
-            line_feed_missing: false,
+            is_ragged: false,
         };
         let name = path.display();
         match existing {
@@ -176,25 +229,30 @@ impl Journal {
         if !self.regular {
             return Ok(Sink::stream(name, file));
         }
-        match self.existing {
-            Existing::Resume { .. } if self.found.again > 0 => {
-                let (file, length) = self.rewrite().map_err(wrong)?;
-                Ok(Sink::output(name, Box::new(file), length))
+        let (file, length) = match self.existing {
+            Existing::Resume { .. } if self.found.again > 0 || self.packed && self.is_ragged => {
+                self.rewrite().map_err(wrong)?
             }
             Existing::Resume { .. } => {
                 let mut length = self.complete;
                 file.set_len(length).map_err(wrong)?;
-                if self.line_feed_missing {
+                if self.is_ragged {
                     (&file).write_all(b"\n").map_err(wrong)?;
                     length += 1;
                 }
-                Ok(Sink::output(name, Box::new(file), length))
+                (file, length)
             }
             Existing::Refuse | Existing::Overwrite => {
                 file.set_len(0).map_err(wrong)?;
-                Ok(Sink::output(name, Box::new(file), 0))
+                (file, 0)
             }
+        };
+        let sink = Sink::output(name, Box::new(file), length);
+        #[cfg(feature = "zstd")]
+        if self.packed {
+            return Ok(sink.in_frames());
         }
+        Ok(sink)
     }
 
     fn retries_failed(&self) -> bool {
@@ -203,20 +261,51 @@ impl Journal {
 
     fn read(&mut self) -> Result<(), Error> {
         let retry_failed = self.retries_failed();
-        let mut lines = Lines::new(&self.file, &self.path)?;
+        let (mut counting, mut found) = (Counting::default(), Found::default());
+        let Content { reader, end, torn, damaged } = self.content()?;
+        let mut lines = Lines::new(reader, &self.path);
         while let Some(entry) = lines.read()? {
             let Some(head) = entry else { continue };
             if head.is_again(retry_failed) {
-                self.found.again += 1;
+                found.again += 1;
                 continue;
             }
-            *(if head.ok { &mut self.found.ok } else { &mut self.found.failed }) += 1;
-            self.done.add(Key::of_id(&head.id));
+            *(if head.ok { &mut found.ok } else { &mut found.failed }) += 1;
+            counting.add(Key::of_id(&head.id));
         }
-        self.complete = lines.complete;
-        self.line_feed_missing = lines.line_feed_missing;
-        self.found.torn = lines.torn;
+        if damaged {
+            let at = end.unwrap_or_default();
+            let text = format!("no whole frame of zstd, at byte {at} of the file");
+            return Err(lines.wrong(&Error::local(ErrorKind::InvalidJson, text)));
+        }
+        found.torn = lines.torn + torn;
+        let (complete, is_ragged) = match end {
+            Some(end) => (end, lines.line_feed_missing || lines.torn > 0),
+            None => (lines.complete, lines.line_feed_missing),
+        };
+        drop(lines);
+        (self.complete, self.is_ragged) = (complete, is_ragged);
+        (self.found, self.done) = (found, counting.done());
         Ok(())
+    }
+
+    /// What is to be read as lines.
+    fn content(&self) -> Result<Content<'_>, Error> {
+        let wrong = |error| unreadable(&self.path, error);
+        #[cfg(feature = "zstd")]
+        if self.packed {
+            let found = frames::look_through(&self.file).map_err(wrong)?;
+            let reader = frames::lines(&self.file, found.end).map_err(wrong)?;
+            return Ok(Content {
+                reader: Box::new(reader),
+                end: Some(found.end),
+                torn: if let Rest::Torn(bytes) = found.rest { bytes } else { 0 },
+                damaged: found.rest == Rest::Damaged,
+            });
+        }
+        let mut reader = BufReader::with_capacity(64 * 1024, &self.file);
+        reader.seek(SeekFrom::Start(0)).map_err(wrong)?;
+        Ok(Content { reader: Box::new(reader), end: None, torn: 0, damaged: false })
     }
 
     /// Writes the records that stay into a file beside, and puts it in place of the old one.
@@ -248,21 +337,70 @@ impl Journal {
 
     fn copy(&self, to: &File) -> io::Result<u64> {
         let retry_failed = self.retries_failed();
-        let mut out = BufWriter::new(to);
-        let mut length = 0;
-        let mut lines = Lines::new(&self.file, &self.path).map_err(io::Error::other)?;
+        let mut out = Copy { out: BufWriter::new(to), lines: Vec::new(), length: 0 };
+        let content = self.content().map_err(io::Error::other)?;
+        let mut lines = Lines::new(content.reader, &self.path);
         while let Some(entry) = lines.read().map_err(io::Error::other)? {
             if entry.is_none_or(|head| head.is_again(retry_failed)) {
                 continue;
             }
             let line = lines.buffer.strip_suffix(b"\n").unwrap_or(&lines.buffer);
-            out.write_all(line)?;
-            out.write_all(b"\n")?;
-            length += line.len() as u64 + 1;
+            out.lines.extend_from_slice(line);
+            out.lines.push(b'\n');
+            if out.lines.len() >= 64 * 1024 {
+                out.end(self.packed)?;
+            }
         }
-        out.flush()?;
-        Ok(length)
+        out.end(self.packed)?;
+        out.out.flush()?;
+        Ok(out.length)
     }
+}
+
+/// The bytes of a results file, and what is behind those that can be read.
+struct Content<'a> {
+    reader: Box<dyn BufRead + 'a>,
+    /// Where they end in the file, under zstd.
+    end: Option<u64>,
+    torn: u64,
+    damaged: bool,
+}
+
+/// Lines on their way into a new file.
+struct Copy<'a> {
+    out: BufWriter<&'a File>,
+    lines: Vec<u8>,
+    length: u64,
+}
+
+impl Copy<'_> {
+    /// Writes the lines so far, as a frame where that is the form.
+    fn end(&mut self, packed: bool) -> io::Result<()> {
+        let framed = if packed { frame(&self.lines)? } else { Vec::new() };
+        let bytes = if packed { &framed } else { &self.lines };
+        self.out.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        self.lines.clear();
+        Ok(())
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+fn frame(_: &[u8]) -> io::Result<Vec<u8>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Whether the name asks for zstd.
+fn is_packed(path: &Path) -> Result<bool, Error> {
+    let packed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zst"));
+    if packed && cfg!(not(feature = "zstd")) {
+        return Err(Error::config(format!(
+            "{} is to be compressed, and zstd is not built in; build with the feature zstd, or name \
+             a file that does not end in .zst",
+            path.display()
+        )));
+    }
+    Ok(packed)
 }
 
 impl Drop for Journal {
@@ -303,7 +441,7 @@ impl Head<'_> {
 /// The lines of a results file.
 struct Lines<'a> {
     path: &'a Path,
-    reader: BufReader<&'a File>,
+    reader: Box<dyn BufRead + 'a>,
     buffer: Vec<u8>,
     number: u64,
     complete: u64,
@@ -312,10 +450,8 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(file: &'a File, path: &'a Path) -> Result<Self, Error> {
-        let mut reader = BufReader::with_capacity(64 * 1024, file);
-        reader.seek(SeekFrom::Start(0)).map_err(|error| unreadable(path, error))?;
-        Ok(Self {
+    fn new(reader: Box<dyn BufRead + 'a>, path: &'a Path) -> Self {
+        Self {
             path,
             reader,
             buffer: Vec::new(),
@@ -323,7 +459,7 @@ impl<'a> Lines<'a> {
             complete: 0,
             line_feed_missing: false,
             torn: 0,
-        })
+        }
     }
 
     /// The next record; `Some(None)` for a blank line.

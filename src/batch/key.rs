@@ -50,6 +50,10 @@ impl Key {
         Self(key)
     }
 
+    pub(super) fn bits(self) -> u128 {
+        u128::from_be_bytes(self.0)
+    }
+
     fn from_hex(text: &str) -> Option<Self> {
         let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if text.len() != 32 || !text.bytes().all(lower) {
@@ -61,7 +65,7 @@ impl Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+        write!(f, "{:032x}", self.bits())
     }
 }
 

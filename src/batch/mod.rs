@@ -28,9 +28,12 @@ mod builder;
 mod exit_check;
 mod exit_sample;
 mod feed;
+#[cfg(feature = "zstd")]
+mod frames;
 mod item;
 mod journal;
 mod key;
+mod keyset;
 mod parallel;
 mod proxy_check;
 mod record;
@@ -40,6 +43,7 @@ mod run;
 mod sink;
 mod source;
 mod stop;
+mod syncing;
 mod tally;
 
 pub use bodies::Bodies;
@@ -60,4 +64,5 @@ pub use report::{Plan, Progress, Summary};
 pub use sink::{Output, Sink, SinkError};
 pub use source::{Checked, Entry, Items, Source};
 pub use stop::{Outcome, Stopped, exit_code_of};
+pub use syncing::Durable;
 pub use tally::{Exceptions, Longest, Tally, Way};

@@ -99,8 +99,9 @@ impl<J: Jobs> Run<'_, J> {
             self.tell(&mut state, true);
             let feed_now = feed.with_samples(self.sampling.as_ref().map(Sampling::plan));
             jobs.run(feed_now, &mut |finished| {
-                if let Some(finished) = finished {
-                    self.take(finished, &mut state);
+                match finished {
+                    Some(finished) => self.take(finished, &mut state),
+                    None => self.tick(&mut state),
                 }
                 self.tell(&mut state, false);
             });
@@ -121,8 +122,7 @@ impl<J: Jobs> Run<'_, J> {
 
     fn finish(mut self, mut state: State) -> Ended {
         let now = self.clock.now();
-        let synced = self.sync_bodies().and_then(|()| self.sink.sync(now));
-        if let Err(error) = synced {
+        if let Err(error) = self.sink.sync(now) {
             state.stopped.get_or_insert(Stopped::of_sink(error));
         }
         self.tell(&mut state, true);
@@ -182,13 +182,26 @@ impl<J: Jobs> Run<'_, J> {
                 }
             }
             Err(error) => {
-                // Nothing that comes now can be kept, so there is no use in finishing it.
                 state.unfinished += 1;
-                state.stopped = Some(Stopped::of_sink(error));
-                state.board.lock().ended = true;
-                self.jobs.abort();
+                self.fail(error, state);
             }
         }
+    }
+
+    /// Lets time go on for the sink while nothing ends.
+    fn tick(&mut self, state: &mut State) {
+        if state.stopped.is_none()
+            && let Err(error) = self.sink.tick(self.clock.now())
+        {
+            self.fail(error, state);
+        }
+    }
+
+    /// Ends the run: nothing that comes now can be kept, so there is no use in finishing it.
+    fn fail(&mut self, error: SinkError, state: &mut State) {
+        state.stopped = Some(Stopped::of_sink(error));
+        state.board.lock().ended = true;
+        self.jobs.abort();
     }
 
     fn take_sample(&mut self, finished: &Finished, state: &mut State) {
@@ -213,19 +226,11 @@ impl<J: Jobs> Run<'_, J> {
                 let kept = bodies.store(response.body(), media_type, response.url());
                 record.body_file =
                     Some(kept.map_err(|error| SinkError::of_bodies(error, bodies.folder()))?);
+                // A record must not outlive the body that it names.
+                self.sink.rely_on(bodies.unsynced());
             }
         }
-        let now = self.clock.now();
-        // A record must not outlive the body that it names.
-        if self.sink.is_sync_due(now) {
-            self.sync_bodies()?;
-        }
-        self.sink.write(record, now)
-    }
-
-    fn sync_bodies(&mut self) -> Result<(), SinkError> {
-        let Some(bodies) = &mut self.bodies else { return Ok(()) };
-        bodies.sync().map_err(|error| SinkError::of_bodies(error, bodies.folder()))
+        self.sink.write(record, self.clock.now())
     }
 
     fn tell(&mut self, state: &mut State, always: bool) {

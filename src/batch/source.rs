@@ -1,8 +1,8 @@
 //! Where the URLs come from: files, standard input, arguments.
 //!
 //! The input is read line by line while the run goes on, so ten million lines need no more memory
-//! than ten, apart from the keys by which repeated lines are told (17 bytes a distinct line, times
-//! up to 2.3 for the free places of the table; none where repeated lines are wanted). A line with a
+//! than ten, apart from the keys by which repeated lines are told (12 to 18 bytes a distinct line;
+//! none where repeated lines are wanted). A line with a
 //! mistake is found in one of two ways. Where the input can be read twice, [`Source::check`] goes
 //! through all of it before the first request leaves, because a typing error in line 7 should not
 //! be found out after a night. What can be read only once is not held back for that: there the bad
@@ -11,9 +11,10 @@
 use super::Key;
 use super::item::{Item, Place, at, at_url};
 use super::journal::Done;
+use super::keyset::{KeySet, Met};
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -128,6 +129,11 @@ impl Source {
     /// line and remedy, and the number of bad lines after it: `InvalidJson`, `InvalidHeader`,
     /// `Config`, and those of [`prepare_url`](crate::message::prepare_url).
     pub fn check(&self, done: &Done) -> Result<Checked, Error> {
+        Ok(self.survey(done)?.0)
+    }
+
+    /// As [`check`](Self::check), and keeps what a run over the same input would find out again.
+    pub(super) fn survey(&self, done: &Done) -> Result<(Checked, Known), Error> {
         self.check_with(done, &|url| crate::message::prepare_url(url, &[]).map(drop))
     }
 
@@ -135,7 +141,7 @@ impl Source {
         &self,
         done: &Done,
         usable: &dyn Fn(&str) -> Result<(), Error>,
-    ) -> Result<Checked, Error> {
+    ) -> Result<(Checked, Known), Error> {
         let mut checked = Checked { complete: true, ..Checked::default() };
         let mut parts = Vec::new();
         for part in &self.parts {
@@ -145,7 +151,8 @@ impl Source {
                 Part::File(_) | Part::Stdin | Part::Reader(..) => checked.complete = false,
             }
         }
-        let mut items = Items::new(Self { parts, repeats: self.repeats }, done.clone());
+        let known = Known { done: done.clone(), ..Known::default() };
+        let mut items = Items::new(Self { parts, repeats: self.repeats }, known);
         let mut bad: Option<(Error, u64)> = None;
         for read in items.by_ref() {
             let item = match read {
@@ -164,7 +171,7 @@ impl Source {
         checked.done = items.skipped_done();
         checked.repeated = items.skipped_repeated();
         match bad {
-            None => Ok(checked),
+            None => Ok((checked, Known { done: done.clone(), before: Arc::new(items.seen) })),
             Some((error, 0)) => Err(error),
             Some((error, more)) => {
                 let text = format!("{} (and {more} more like it)", error.message());
@@ -175,7 +182,12 @@ impl Source {
 
     /// The items one by one, without those done before.
     pub fn items(self, done: Done) -> Items {
-        Items::new(self, done)
+        Items::new(self, Known { done, ..Known::default() })
+    }
+
+    /// As [`items`](Self::items), after a [`survey`](Self::survey).
+    pub(super) fn surveyed(self, known: Known) -> Items {
+        Items::new(self, known)
     }
 }
 
@@ -220,13 +232,36 @@ pub enum Entry {
     Broken(Error),
 }
 
+/// What a line of the input is to a run.
+enum Line {
+    /// To be done.
+    Fresh,
+    /// Done before.
+    Done,
+    /// There already.
+    Repeated,
+}
+
+/// The keys that are known before the input is read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    done: Done,
+    /// The other lines of the input, where it was read before: then a run needs no further memory
+    /// to tell which of them it has met.
+    before: Arc<KeySet>,
+}
+
 /// The items of a [`Source`], read as they are asked for.
 pub struct Items {
     parts: VecDeque<Part>,
     open: Option<Lines>,
     repeats: bool,
-    done: Done,
-    seen: HashSet<Key>,
+    known: Known,
+    met_done: Met,
+    /// Records of items that stand in the results more than once, as far as not met.
+    more_done: HashMap<Key, u32>,
+    met_before: Met,
+    seen: KeySet,
     skipped_done: u64,
     skipped_repeated: u64,
     is_over: Option<IsOver>,
@@ -237,7 +272,7 @@ impl fmt::Debug for Items {
         f.debug_struct("Items")
             .field("parts", &self.parts)
             .field("open", &self.open)
-            .field("done", &self.done.len())
+            .field("done", &self.known.done.len())
             .finish_non_exhaustive()
     }
 }
@@ -252,13 +287,16 @@ impl Items {
         self
     }
 
-    fn new(source: Source, done: Done) -> Self {
+    fn new(source: Source, known: Known) -> Self {
         Self {
             parts: source.parts.into(),
             open: None,
             repeats: source.repeats,
-            done,
-            seen: HashSet::new(),
+            met_done: Met::none_of(known.done.keys()),
+            more_done: known.done.more().clone(),
+            met_before: Met::none_of(&known.before),
+            known,
+            seen: KeySet::default(),
             skipped_done: 0,
             skipped_repeated: 0,
             is_over: None,
@@ -276,15 +314,40 @@ impl Items {
     }
 
     fn is_wanted(&mut self, key: Key) -> bool {
-        if !self.repeats && !self.seen.insert(key) {
-            self.skipped_repeated += 1;
-            return false;
+        match self.known_as(key) {
+            Line::Fresh => return true,
+            Line::Done => self.skipped_done += 1,
+            Line::Repeated => self.skipped_repeated += 1,
         }
-        if self.done.take(key) {
-            self.skipped_done += 1;
-            return false;
+        false
+    }
+
+    /// What a line with this key is. Each key is noted in one place only: at its record, else where
+    /// an earlier reading of the input has put it, else among those that are new.
+    fn known_as(&mut self, key: Key) -> Line {
+        if let Some(place) = self.known.done.keys().find(key) {
+            if self.met_done.is_first(place) {
+                return Line::Done;
+            }
+            if !self.repeats {
+                return Line::Repeated;
+            }
+            return match self.more_done.get_mut(&key) {
+                Some(more) if *more > 0 => {
+                    *more -= 1;
+                    Line::Done
+                }
+                _ => Line::Fresh,
+            };
         }
-        true
+        if self.repeats {
+            return Line::Fresh;
+        }
+        let is_first = match self.known.before.find(key) {
+            Some(place) => self.met_before.is_first(place),
+            None => self.seen.insert(key),
+        };
+        if is_first { Line::Fresh } else { Line::Repeated }
     }
 
     fn line(&mut self) -> Option<Text> {

@@ -102,9 +102,7 @@ fn repeated_lines_once_unless_wanted() {
 #[test]
 fn what_is_done_is_left_out_as_often_as_it_was_done() {
     let a = Key::of_request(&http::Method::GET, "http://a/", b"");
-    let mut done = Done::default();
-    done.add(a);
-    done.add(a);
+    let done: Done = [a, a].into_iter().collect();
     let lines = ["http://a/", "http://b/", "http://a/", "http://a/"];
     for (repeats, left, skipped, repeated) in [(false, 1, 1, 2), (true, 2, 2, 0)] {
         let mut items = Source::urls(lines).repeats(repeats).items(done.clone());
@@ -138,15 +136,18 @@ fn the_check_names_the_first_bad_line_and_counts_the_others() {
 
 #[test]
 fn the_check_counts_and_leaves_alone_what_can_be_read_once() {
-    let mut done = Done::default();
-    done.add(Key::of_request(&http::Method::GET, "http://a/", b""));
+    let done = Done::from_iter([Key::of_request(&http::Method::GET, "http://a/", b"")]);
     let source = Source::urls(["http://a/", "http://b/", "http://b/", "http://c/"]);
-    let checked = source.check_with(&done, &usable).unwrap();
+    let (checked, _) = source.check_with(&done, &usable).unwrap();
     assert_eq!(checked, Checked { items: 2, done: 1, repeated: 1, complete: true });
     let source = source.add_reader("pipe", Cursor::new(b"nonsense"));
-    let checked = source.check_with(&done, &usable).unwrap();
+    let (checked, known) = source.check_with(&done, &usable).unwrap();
     assert_eq!(checked, Checked { items: 2, done: 1, repeated: 1, complete: false });
-    assert_eq!(source.items(done).count(), 3);
+    // What the check knows changes nothing about what is found; it only needs no further memory.
+    let mut items = source.surveyed(known);
+    assert_eq!(items.by_ref().count(), 3);
+    assert_eq!((items.skipped_done(), items.skipped_repeated()), (1, 1));
+    assert_eq!(items.seen.len(), 1, "the line of the pipe");
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "FILE", help_heading = "Input and results")]
     pub(crate) input: Option<PathBuf>,
 
-    /// Where the records go. Default: standard output.
+    /// Where the records go; a name in .zst is compressed. Default: standard output.
     #[arg(short, long, value_name = "FILE", help_heading = "Input and results")]
     pub(crate) output: Option<PathBuf>,
 
@@ -83,6 +83,11 @@ pub(crate) struct RunArgs {
     /// With --resume: fetch those again that are recorded as failed.
     #[arg(long, help_heading = "Input and results")]
     pub(crate) retry_failed: bool,
+
+    /// Make each record durable before the next one, so that a power cut takes none; one fsync a
+    /// record. Default: every second or 1000 records, beside the writing.
+    #[arg(long, help_heading = "Input and results")]
+    pub(crate) sync: bool,
 
     /// Keep each body as a file in this folder, named by its content. Default: bodies are dropped.
     #[arg(long, value_name = "DIR", help_heading = "Input and results")]
@@ -242,7 +247,7 @@ mod tests {
             --user u:p --digest --netrc-file n --max-body 10M --bodies d -b in.txt -c out.json --cacert ca.pem --cert c.pem \
             --key k.pem --tls-min 1.2 \
             --tls-max TLSv1.3 --source-address 127.0.0.2 --no-env -HA:b -H C: --resume \
-            --retry-failed --json-progress -vv";
+            --retry-failed --sync --json-progress -vv";
         let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
         let Command::Run(run) = cli.command else { panic!("{command}") };
         assert_eq!(run.proxy_list.proxies, ["a:1", "b:2"]);
@@ -259,7 +264,9 @@ mod tests {
         assert!(run.credentials.user.is_some() && run.credentials.digest);
         assert!(!format!("{:?}", run.credentials).contains("u:p"));
         assert_eq!(run.voice.verbose, 2);
-        assert!(run.resume && run.retry_failed && run.no_env && run.voice.json_progress);
+        assert!(
+            run.resume && run.retry_failed && run.sync && run.no_env && run.voice.json_progress
+        );
     }
 
     #[test]

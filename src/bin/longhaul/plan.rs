@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) resume: bool,
     /// Do those again that it holds as failed.
     pub(crate) retry_failed: bool,
+    /// Make each record durable before the next.
+    pub(crate) sync: bool,
     /// Where bodies are kept.
     pub(crate) bodies: Option<PathBuf>,
     /// How often what failed is gone over, the first time included.
@@ -96,6 +98,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         output,
         resume,
         retry_failed,
+        sync,
         bodies,
         passes,
         pace,
@@ -121,6 +124,12 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
     let voice_and_talk = talk(voice, world)?;
     let inputs = inputs(urls, input.as_deref(), world)?;
     let output = results(output.as_deref(), *resume, world)?;
+    if *sync && output.is_none() {
+        return Err(UsageError::new(
+            "--sync",
+            "standard output cannot be synced; name the results file with -o",
+        ));
+    }
     let bodies = bodies.as_deref().map(|folder| body_folder(folder, world)).transpose()?;
     let trust_env = !*no_env;
     let proxies = Proxies::resolve(proxy_list, proxy_use, trust_env, world)?;
@@ -131,6 +140,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         output,
         resume: *resume,
         retry_failed: *retry_failed,
+        sync: *sync,
         bodies,
         passes: passes.map_or(1, std::num::NonZero::get),
         workers: pace.workers(),

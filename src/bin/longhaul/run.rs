@@ -112,8 +112,11 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
         Input::File(path) => source.add_file(path),
         Input::Stdin => source.add_stdin(),
     });
-    let mut builder =
-        Batch::builder(recipe.clone()).source(source).workers(plan.workers).passes(plan.passes);
+    let mut builder = Batch::builder(recipe.clone())
+        .source(source)
+        .workers(plan.workers)
+        .passes(plan.passes)
+        .sync_each(plan.sync);
     if let Some(path) = &plan.output {
         builder = builder.output(path);
     }
