@@ -335,3 +335,123 @@ fn the_check_of_an_input_names_file_line_and_remedy_and_no_password() {
         assert!(!text.contains("CRET"), "{text}");
     }
 }
+
+/// Results under zstd.
+#[cfg(feature = "zstd")]
+mod packed {
+    use super::*;
+
+    fn frame(lines: &str) -> Vec<u8> {
+        zstd::encode_all(lines.as_bytes(), 1).unwrap()
+    }
+
+    fn packed(content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.jsonl.zst");
+        fs::write(&path, content).unwrap();
+        (folder, path)
+    }
+
+    fn ids(path: &Path) -> Vec<String> {
+        let text = zstd::decode_all(fs::read(path).unwrap().as_slice()).unwrap();
+        assert!(text.is_empty() || text.ends_with(b"\n"));
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        lines.map(|line| Record::parse(line).unwrap().id).collect()
+    }
+
+    /// Resumes and does everything that is left, in a frame of its own.
+    fn resume(path: &Path, existing: Existing) -> Vec<String> {
+        let journal = Journal::open(path, existing).unwrap();
+        let left = left(&journal);
+        let mut sink = journal.begin().unwrap();
+        let clock = SimClock::default();
+        for id in &left {
+            sink.write(&record(id), clock.now()).unwrap();
+        }
+        sink.sync(clock.now()).unwrap();
+        left
+    }
+
+    #[test]
+    fn a_run_writes_frames_that_a_resumption_reads() {
+        let (_folder, path) = packed("");
+        assert_eq!(resume(&path, RESUME), ["1", "2", "3", "4", "5"]);
+        assert!(fs::read(&path).unwrap().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
+        assert_eq!(ids(&path), ["1", "2", "3", "4", "5"]);
+        assert!(resume(&path, RESUME).is_empty());
+    }
+
+    #[test]
+    fn a_file_torn_at_any_byte_of_its_last_frames_ends_with_every_item_once() {
+        let frames = [
+            frame(&line("1", "ok", None)),
+            frame(&(line("2", "permanent", None) + &line("3", "ok", None))),
+            frame(&line("4", "ok", None)),
+        ];
+        let whole = frames.concat();
+        let ends = [0, frames[0].len(), whole.len() - frames[2].len(), whole.len()];
+        for cut in 0..=whole.len() {
+            let (_folder, path) = packed(&whole[..cut]);
+            let kept = ends.iter().rposition(|end| *end <= cut).unwrap();
+            let wanted = &["1", "2", "3", "4", "5"][[0, 1, 3, 4][kept]..];
+            assert_eq!(resume(&path, RESUME), wanted, "{cut}");
+            assert_eq!(ids(&path), ["1", "2", "3", "4", "5"], "{cut}");
+        }
+    }
+
+    #[test]
+    fn failed_items_again_only_on_request() {
+        let content = [
+            frame(&(line("1", "ok", None) + &line("2", "retryable", Some("read_timeout")))),
+            frame(&line("3", "ok", None)),
+        ];
+        let (folder, path) = packed(content.concat());
+        assert_eq!(resume(&path, RESUME), ["4", "5"]);
+        assert_eq!(resume(&path, RETRY), ["2"]);
+        assert_eq!(ids(&path), ["1", "3", "4", "5", "2"]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn garbage_is_reported_with_its_line_and_left_alone() {
+        let good = frame(&(line("1", "ok", None) + &line("2", "ok", None)));
+        let at = good.len();
+        for (garbage, what) in [
+            (frame("hello\n"), "not a record: ".to_owned()),
+            (b"{\"v\":1}\n".to_vec(), format!("no whole frame of zstd, at byte {at} of the file")),
+            ([&good[..at - 9], &good].concat(), format!("no whole frame of zstd, at byte {at} of")),
+        ] {
+            let content = [&good[..], &garbage].concat();
+            let (_folder, path) = packed(&content);
+            let error = Journal::open(&path, RESUME).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidJson);
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("{}:3: {what}", path.display())), "{text}");
+            assert!(text.ends_with("repair or remove this line, or name another file"), "{text}");
+            assert_eq!(fs::read(&path).unwrap(), content);
+        }
+    }
+
+    #[test]
+    fn a_file_that_something_else_compressed_is_gone_on_with() {
+        // One frame over everything, whose last line is torn or lacks its end.
+        let two = line("1", "ok", None) + &line("2", "ok", None);
+        for (text, done_again) in [
+            (two.trim_end(), &["3", "4", "5"][..]),
+            (&two[..two.len() - 20], &["2", "3", "4", "5"]),
+        ] {
+            let (_folder, path) = packed(frame(text));
+            assert_eq!(resume(&path, RESUME), done_again);
+            assert_eq!(ids(&path), ["1", "2", "3", "4", "5"]);
+        }
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn without_zstd_a_name_that_asks_for_it_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Journal::open(folder.path().join("results.jsonl.zst"), RESUME).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("build with the feature zstd"), "{error}");
+}

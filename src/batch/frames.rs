@@ -72,11 +72,14 @@ pub(super) fn look_through(file: &File) -> io::Result<Frames> {
 }
 
 /// The lines of the whole frames.
-pub(super) fn lines(file: &File, end: u64) -> io::Result<impl BufRead + '_> {
-    let mut file = file;
+pub(super) fn lines(mut file: &File, end: u64) -> io::Result<Box<dyn BufRead + '_>> {
+    if end == 0 {
+        // No frame at all is an error to the decoder.
+        return Ok(Box::new(io::empty()));
+    }
     file.seek(SeekFrom::Start(0))?;
     let reader = zstd::Decoder::with_buffer(BufReader::with_capacity(BLOCK, file.take(end)))?;
-    Ok(BufReader::with_capacity(BLOCK, reader))
+    Ok(Box::new(BufReader::with_capacity(BLOCK, reader)))
 }
 
 /// Whether what begins here and is no whole frame is what a crash leaves: nothing but zeros, or a

@@ -170,13 +170,14 @@ impl Journal {
     /// `zstd`. `InvalidJson`, with the line, for what is no record.
     pub fn open(path: impl AsRef<Path>, existing: Existing) -> Result<Self, Error> {
         let path = path.as_ref();
+        let packed = is_packed(path)?;
         let (file, regular, fresh) = open(path)?;
         let mut journal = Self {
             path: path.to_path_buf(),
             file,
             existing,
             regular,
-            packed: regular && is_packed(path)?,
+            packed: packed && regular,
             fresh,
             begun: false,
             done: Done::default(),
@@ -297,7 +298,7 @@ impl Journal {
             let found = frames::look_through(&self.file).map_err(wrong)?;
             let reader = frames::lines(&self.file, found.end).map_err(wrong)?;
             return Ok(Content {
-                reader: Box::new(reader),
+                reader,
                 end: Some(found.end),
                 torn: if let Rest::Torn(bytes) = found.rest { bytes } else { 0 },
                 damaged: found.rest == Rest::Damaged,

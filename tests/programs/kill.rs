@@ -3,7 +3,12 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 
-use super::job::{Job, records};
+use crossbeam_channel::{Receiver, unbounded};
+use longhaul::lab::{Origin, Received, Reply};
+use longhaul::secs;
+use rustix::process::Signal;
+
+use super::job::{Job, Running, records};
 use super::support::nginx::Nginx;
 
 /// Numbers that look random, and are the same in every run.
@@ -102,4 +107,116 @@ fn torn_at_any_byte_it_is_whole_again() {
         let now = fs::read(job.path("results.jsonl")).unwrap();
         assert!(now.starts_with(&whole[..kept]), "torn at {position}: records were touched");
     }
+}
+
+/// A site that tells each path it is asked for.
+fn site() -> (Origin, Receiver<String>) {
+    let (asked, paths) = unbounded();
+    let page = move |request: &Received| {
+        asked.send(request.path.clone()).unwrap();
+        Reply::ok("page")
+    };
+    (Origin::builder().handler(page).start().unwrap(), paths)
+}
+
+/// How often a run of 2000 URLs is ended; `LONGHAUL_KILLS` says it otherwise.
+fn kills() -> usize {
+    std::env::var("LONGHAUL_KILLS").map_or(50, |text| text.parse().expect("LONGHAUL_KILLS"))
+}
+
+/// Begins a run over and over, and ends it after a random number of requests, until few URLs are
+/// left. `end` is told of the run, the paths of this round so far, and how many rounds there were.
+fn interrupted(
+    job: &Job,
+    paths: &Receiver<String>,
+    flags: &[&str],
+    mut end: impl FnMut(&mut Running, Vec<String>),
+) -> usize {
+    let (mut dice, times) = (Dice(3), kills());
+    // Some more are always fetched before the end comes.
+    let most = 3000 / times + 1;
+    for time in 0..times {
+        if recorded(job).len() + 2 * most >= 2000 {
+            return time;
+        }
+        let mut running = job.start(flags);
+        let mut asked = Vec::new();
+        for _ in 0..dice.below(most) {
+            asked.push(paths.recv_timeout(secs(60.0)).expect("it stands still"));
+        }
+        end(&mut running, asked);
+    }
+    times
+}
+
+#[test]
+fn killed_at_any_moment_each_url_is_there_once() {
+    let (origin, paths) = site();
+    let job = Job::new((0..2000).map(|page| origin.url(&format!("/{page}"))));
+    job.write("results.jsonl", "");
+    let flags = ["-w", "8", "--rate", "1000/s", "--resume"];
+    let (mut before, mut again) = (HashSet::new(), Vec::new());
+    let ended = interrupted(&job, &paths, &flags, |running, mut asked| {
+        running.kill();
+        asked.extend(paths.try_iter());
+        let asked: HashSet<_> = asked.iter().map(|path| origin.url(path)).collect();
+        assert_eq!(asked.intersection(&before).next(), None, "recorded, and fetched again");
+        before = recorded(&job);
+        again.push(asked.difference(&before).count());
+    });
+    job.run(&flags).assert_code(0);
+    assert_eq!(job.all_ok_once().len(), 2000);
+    // Whatever had ended and was not written: never more than a run holds at once.
+    let (sum, most) = (again.iter().sum::<usize>(), again.iter().max().copied().unwrap_or(0));
+    assert!(most <= 1024, "{most} fetched again after one kill");
+    assert!(ended >= kills() / 2, "it was too fast: {ended} kills");
+    println!("{ended} kills, {sum} URLs fetched again, at most {most} after one");
+}
+
+#[test]
+fn killed_under_zstd_it_loses_no_more_than_a_frame() {
+    let (origin, paths) = site();
+    let job = Job::new((0..2000).map(|page| origin.url(&format!("/{page}"))));
+    let over = ["run", "-i", "urls.txt", "-o", "results.jsonl.zst", "--no-env", "--resume"];
+    let flags = [&over[..], &["-w", "8", "--rate", "1500/s"]].concat();
+    let mut running = Running::new(job.command(&flags).spawn().unwrap());
+    for _ in 0..1700 {
+        paths.recv_timeout(secs(60.0)).expect("it stands still");
+    }
+    running.kill();
+    job.end(job.command(&flags)).assert_code(0);
+    let fetched = 1700 + paths.try_iter().count();
+    // 1000 records in a frame, and what had ended and was not taken.
+    assert!(fetched <= 2000 + 1000 + 1024, "{fetched}");
+    let packed = fs::read(job.path("results.jsonl.zst")).unwrap();
+    job.write("results.jsonl", zstd::decode_all(packed.as_slice()).unwrap());
+    assert_eq!(job.all_ok_once().len(), 2000);
+    println!("{} of 2000 URLs fetched again", fetched - 2000);
+}
+
+#[test]
+fn ended_by_sigterm_at_any_moment_nothing_is_fetched_twice() {
+    let (origin, paths) = site();
+    let job = Job::new((0..2000).map(|page| origin.url(&format!("/{page}"))));
+    job.write("results.jsonl", "");
+    let flags = ["-w", "8", "--rate", "1000/s", "--resume"];
+    let mut fetched = 0;
+    let mut ended = 0;
+    interrupted(&job, &paths, &flags, |running, asked| {
+        if asked.is_empty() {
+            // Before the first request nobody listens yet.
+            running.kill();
+            return;
+        }
+        running.signal(Signal::TERM);
+        let code = running.wait();
+        assert_eq!(code, 130, "{}", job.read("stderr"));
+        ended += 1;
+        fetched += asked.len() + paths.try_iter().count();
+        assert!(fetched <= job.records().len(), "something was finished in vain");
+    });
+    job.run(&flags).assert_code(0);
+    fetched += paths.try_iter().count();
+    assert_eq!((job.all_ok_once().len(), fetched), (2000, 2000));
+    println!("{ended} times SIGTERM, no URL fetched twice");
 }

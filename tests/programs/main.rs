@@ -21,6 +21,7 @@ mod cookies;
 mod credentials;
 mod demo;
 mod digest;
+mod disk;
 mod downloads;
 mod get;
 mod https_proxies;

@@ -85,6 +85,77 @@ fn the_second_signal_cuts_what_is_silent() {
 }
 
 #[test]
+fn a_full_queue_that_waits_does_not_delay_the_end() {
+    let busy = |_: &Received| Reply::new(503).header("Retry-After", "600");
+    let origin = Origin::builder().handler(busy).start().unwrap();
+    for signal in [Signal::INT, Signal::TERM] {
+        // More than are held at once, so that reading the list waits, too.
+        let job = Job::new((0..3000).map(|page| origin.url(&format!("/{signal:?}/{page}"))));
+        let before = origin.counts().requests;
+        let flags = ["-w", "8", "--retry-after-max", "700", "--other", "3", "--json-progress"];
+        let mut running = job.start(&flags);
+        assert!(origin.wait_for_requests(before + 1, secs(30.0)));
+        let waiting = || {
+            let text = job.read("stderr");
+            let last = text.lines().rfind(|line| line.starts_with('{'));
+            last.is_some_and(|line| line.contains("\"waiting\":10"))
+        };
+        assert!(super::support::process::eventually(waiting), "{}", job.read("stderr"));
+        running.signal(signal);
+        job.ended(&mut running).assert_code(130);
+        assert_eq!(job.read("results.jsonl"), "");
+    }
+}
+
+#[test]
+fn an_empty_queue_does_not_delay_the_end() {
+    let origin = Origin::builder().handler(|_: &Received| Reply::ok("page")).start().unwrap();
+    let job = Job::new([""; 0]);
+    let over = ["run", "-i", "-", "-o", "results.jsonl", "--no-env"];
+    let mut child = job.command(&over).stdin(Stdio::piped()).spawn().unwrap();
+    // One URL, and then silence: nobody closes the input.
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, format!("{}\n", origin.url("/1")).as_bytes()).unwrap();
+    let mut running = Running::new(child);
+    job.wait_for_lines(1);
+    running.signal(Signal::INT);
+    job.ended(&mut running).assert_code(130);
+    assert_eq!(job.records().len(), 1);
+    drop(input);
+}
+
+#[test]
+fn the_second_signal_cuts_a_connect() {
+    use socket2::{Domain, Socket, Type};
+    // A backlog of one, which is full after two: the system answers nobody else.
+    let full = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    full.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    full.listen(0).unwrap();
+    let address = full.local_addr().unwrap().as_socket().unwrap();
+    let _taken: Vec<_> = (0..4)
+        .map(|_| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _under_way = socket.connect(&address.into());
+            socket
+        })
+        .collect();
+    let job = Job::new((0..20).map(|page| format!("http://{address}/{page}")));
+    let flags = ["-w", "4", "--connect-timeout", "600", "--json-progress"];
+    let mut running = job.start(&flags);
+    let said = |message: &str| {
+        let is_there = || job.read("stderr").contains(message);
+        assert!(super::support::process::eventually(is_there), "{}", job.read("stderr"));
+    };
+    said("\"in_flight\":4");
+    running.signal(Signal::TERM);
+    said("again to cut it short");
+    running.signal(Signal::TERM);
+    job.ended(&mut running).assert_code(130);
+    assert_eq!(job.read("results.jsonl"), "");
+}
+
+#[test]
 fn head_takes_what_it_wants() {
     let Some(nginx) = Nginx::start() else { return };
     let job = Job::new((0..2000).map(|page| nginx.url(&format!("/small/{page}"))));
