@@ -1,4 +1,4 @@
-//! The keys of ten million lines in the memory of a photograph.
+//! The keys of ten million lines, in a few bytes each.
 //!
 //! That no line is done twice is exact: a filter that is wrong now and then would leave URLs out,
 //! and nobody would notice. So the keys themselves are held, as compactly as that can be done. Of
