@@ -40,7 +40,7 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 enum To {
     File(PathBuf, Existing),
-    Sink(Sink),
+    Sink(Box<Sink>),
 }
 
 /// What the first step of a run has found out.
@@ -124,7 +124,7 @@ impl BatchBuilder {
 
     /// A sink of one's own for the results. It cannot be resumed from.
     pub fn sink(mut self, sink: Sink) -> Self {
-        self.to = Some(To::Sink(sink));
+        self.to = Some(To::Sink(Box::new(sink)));
         self
     }
 
@@ -527,7 +527,7 @@ impl Batch {
         let bodies = settings.bodies.map(make_bodies).transpose()?;
         let mut sink = match (prepared.journal, settings.to) {
             (Some(journal), _) => journal.begin()?,
-            (None, Some(To::Sink(sink))) => sink,
+            (None, Some(To::Sink(sink))) => *sink,
             (None, _) => Sink::stdout(),
         };
         if settings.sync_each {

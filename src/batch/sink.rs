@@ -248,7 +248,7 @@ impl Sink {
         self.line.push(b'\n');
         match &mut self.form {
             Form::Lines => {
-                Self::append(&mut *self.out, &self.line, &mut self.complete, &self.name)?
+                Self::append(&mut *self.out, &self.line, &mut self.complete, &self.name)?;
             }
             #[cfg(feature = "zstd")]
             Form::Frames { lines, records } => {
@@ -618,8 +618,8 @@ mod tests {
             let error = if at_the_end {
                 sink.sync(clock.now()).unwrap_err()
             } else {
-                let mut write = || sink.write(&record(), clock.now());
-                std::iter::repeat_with(|| write()).find_map(Result::err).unwrap()
+                let write = || sink.write(&record(), clock.now());
+                std::iter::repeat_with(write).find_map(Result::err).unwrap()
             };
             assert!(matches!(error, SinkError::Full(_)), "{error:?}");
         }

@@ -174,6 +174,7 @@ fn what_an_attempt_says() {
         reused: false,
         resend: false,
         note: None,
+        refusal: None,
     };
     let failed = |kind, phase, fault| {
         let message = String::new();

@@ -91,7 +91,7 @@ fn a_full_disk_stops_the_run_and_with_space_it_goes_on() {
         let whole = |records: &[Value]| {
             for file in records.iter().filter_map(|record| record["body_file"].as_str()) {
                 let body = fs::read(job.path("disk/bodies").join(file)).unwrap();
-                assert!(body.starts_with(b"/") && body.len() % 400 == 0, "{file} is torn");
+                assert!(body.starts_with(b"/") && body.len().is_multiple_of(400), "{file} is torn");
             }
         };
         whole(&first);
