@@ -3,20 +3,25 @@
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails its test")]
 
 use longhaul::error::WaitReason;
+use longhaul::policy::Concurrency;
 use longhaul::workers::StopReason;
 use longhaul::{ErrorKind, Retry, Session, WorkerPool};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
-/// Answers `/ok/N` with 200, `/flaky/N` with 503 and then 200, `/gone/N` with 404.
+/// Answers `/ok/N` with 200, `/flaky/N` with 503 and then 200, `/gone/N` with 404, and `/crowd/N`
+/// with 200 after a while, but with 503 at once where more than [`CROWD`] come at a time.
 struct Server {
     base: String,
     seen: Arc<Seen>,
 }
+
+const CROWD: usize = 12;
 
 #[derive(Default)]
 struct Seen {
@@ -65,6 +70,13 @@ impl Seen {
             let status = match path.split('/').nth(1) {
                 Some("flaky") if times == 1 => "503 Service Unavailable",
                 Some("gone") => "404 Not Found",
+                Some("crowd") if open > CROWD => "503 Service Unavailable",
+                Some("crowd") => {
+                    // Nobody says anything, so this takes as long as it may.
+                    let (_open, silence) = mpsc::channel::<()>();
+                    let _ = silence.recv_timeout(Duration::from_millis(5));
+                    "200 OK"
+                }
                 _ => "200 OK",
             };
             let reply = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
@@ -123,6 +135,29 @@ fn a_host_never_has_more_than_its_share() {
     let pool = WorkerPool::builder(Session::builder()).workers(8).per_host(2).build().unwrap();
     assert_eq!(pool.run(server.urls("ok", 300)).filter(|done| done.result.is_ok()).count(), 300);
     assert!(server.seen.most_open.load(Ordering::SeqCst) <= 2);
+}
+
+#[test]
+fn adaptive_concurrency_finds_what_a_server_bears() {
+    let server = Server::start();
+    let retry = Retry::long_run().backoff_factor(longhaul::secs(0.05));
+    let pool = WorkerPool::builder(Session::builder().trust_env(false).retry(retry))
+        .concurrency(Concurrency::Adaptive)
+        .workers(64)
+        .build()
+        .unwrap();
+    assert_eq!((pool.workers(), pool.stats().concurrency), (64, 8));
+    let mut attempts = 0;
+    for done in pool.run(server.urls("crowd", 3000)) {
+        attempts += done.attempts().len();
+        assert_eq!(done.result.unwrap().status(), 200);
+    }
+    let stats = pool.stats();
+    assert!((6..=20).contains(&stats.concurrency), "{stats:?}");
+    assert!((8..=20).contains(&stats.most_concurrency), "{stats:?}");
+    assert!(stats.back_offs > 0, "{stats:?}");
+    // A fixed number of 64 has most of its attempts refused.
+    assert!(attempts < 3300, "{attempts} attempts");
 }
 
 #[test]

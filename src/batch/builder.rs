@@ -10,13 +10,13 @@ use super::exit_check::exit_check;
 use super::exit_sample::Sampling;
 use super::feed::Feed;
 use super::journal::{Done, Existing, Found, Journal};
-use super::report::{Plan, Progress, Summary};
+use super::report::{FoundConcurrency, Plan, Progress, Summary};
 use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
 use super::sink::{Sink, io_error};
 use super::source::Source;
 use super::stop::{Outcome, Stopped};
 use crate::error::{Error, ErrorKind};
-use crate::policy::{Bound, Retry};
+use crate::policy::{Bound, Concurrency, Retry};
 use crate::proxy::ProxyUrl;
 use crate::session::SessionBuilder;
 use crate::time::{Clock, SystemClock};
@@ -78,6 +78,7 @@ pub struct BatchBuilder {
     to: Option<To>,
     existing: Existing,
     workers: Option<usize>,
+    concurrency: Concurrency,
     per_host: Option<usize>,
     rate: Option<f64>,
     bodies: Option<PathBuf>,
@@ -123,12 +124,22 @@ impl BatchBuilder {
         self
     }
 
-    /// How many URLs are attempted at once.
+    /// How many URLs are attempted at once; with [`Concurrency::Adaptive`], at most.
     ///
     /// # Defaults
     /// That of [`WorkerPool`](crate::workers::WorkerPoolBuilder::workers).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
+        self
+    }
+
+    /// Whether all workers work from the beginning on, or as many as the other side bears; what was
+    /// found is in [`Summary::concurrency`].
+    ///
+    /// # Defaults
+    /// [`Concurrency::Fixed`].
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
         self
     }
 
@@ -269,6 +280,7 @@ impl BatchBuilder {
         }
         let mut pool = WorkerPool::builder(self.session.clone())
             .clock(Arc::clone(&self.clock))
+            .concurrency(self.concurrency)
             .stop_on([ErrorKind::ProxyAuth, ErrorKind::ExitLeak, ErrorKind::NoProxyAlive]);
         if let Some(workers) = self.workers {
             pool = pool.workers(workers);
@@ -293,6 +305,7 @@ impl fmt::Debug for BatchBuilder {
             .field("to", &self.to)
             .field("existing", &self.existing)
             .field("workers", &self.workers)
+            .field("concurrency", &self.concurrency)
             .field("per_host", &self.per_host)
             .field("rate", &self.rate)
             .field("bodies", &self.bodies)
@@ -310,6 +323,7 @@ impl Batch {
             to: None,
             existing: Existing::Refuse,
             workers: None,
+            concurrency: Concurrency::Fixed,
             per_host: None,
             rate: None,
             bodies: None,
@@ -391,6 +405,7 @@ impl Batch {
         };
         let Plan { input, found, promised } = prepared.plan;
         let stopper = pool.stopper();
+        let adaptive = settings.concurrency == Concurrency::Adaptive;
         let items = settings.source.items(prepared.done).until(move || stopper.reason().is_some());
         let ended = Run {
             jobs: &pool,
@@ -412,6 +427,7 @@ impl Batch {
             repeated,
             passes,
             exit_samples: exits,
+            concurrency: adaptive.then(|| FoundConcurrency::of(&pool.stats())),
             ok_before: found.ok,
             failed_before: found.failed,
             stopped: stopped.as_ref().map(ToString::to_string),

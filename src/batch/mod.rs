@@ -56,7 +56,7 @@ pub use proxy_check::{
 pub use record::{
     AttemptRecord, ErrorRecord, Record, RefusedRecord, TimingsRecord, VERSION, class_of,
 };
-pub use report::{Plan, Progress, Summary};
+pub use report::{FoundConcurrency, Plan, Progress, Summary};
 pub use sink::{Output, Sink, SinkError};
 pub use source::{Checked, Entry, Items, Source};
 pub use stop::{Outcome, Stopped, exit_code_of};

@@ -30,6 +30,9 @@ pub struct Progress {
     pub held: u64,
     /// Being attempted right now.
     pub in_flight: u64,
+    /// How many may be attempted at once now; see
+    /// [`PoolStats::concurrency`](crate::workers::PoolStats::concurrency).
+    pub concurrency: u64,
     /// Attempts so far.
     pub attempts: u64,
     /// The pass, from 1.
@@ -60,6 +63,7 @@ impl Progress {
     pub(super) fn with_stats(mut self, stats: PoolStats) -> Self {
         self.waiting = stats.waiting;
         self.in_flight = stats.in_flight;
+        self.concurrency = stats.concurrency;
         self.attempts = stats.attempts;
         self
     }
@@ -67,6 +71,26 @@ impl Progress {
 
 fn rate(count: u64, elapsed: Duration) -> f64 {
     if elapsed.is_zero() { 0.0 } else { count as f64 / elapsed.as_secs_f64() }
+}
+
+/// How many attempts at once the other side bore, as
+/// [`Concurrency::Adaptive`](crate::policy::Concurrency::Adaptive) found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FoundConcurrency {
+    /// At the end of the run.
+    pub last: u64,
+    /// The most that was borne without refusals for a while.
+    pub most: u64,
+    /// How often it was too many.
+    pub back_offs: u64,
+}
+
+impl FoundConcurrency {
+    pub(super) fn of(stats: &PoolStats) -> Self {
+        let (last, most) = (stats.concurrency, stats.most_concurrency);
+        Self { last, most, back_offs: stats.back_offs }
+    }
 }
 
 /// What a run came to.
@@ -107,6 +131,9 @@ pub struct Summary {
     /// What the samples of the exits say; `None` where none were taken.
     #[serde(default)]
     pub exit_samples: Option<ExitSamples>,
+    /// What adaptive concurrency has found; `None` where it was fixed.
+    #[serde(default)]
+    pub concurrency: Option<FoundConcurrency>,
     /// Time per URL that half of them did not exceed, in milliseconds.
     pub p50_ms: Option<f64>,
     /// Time per URL that 95 % of them did not exceed.

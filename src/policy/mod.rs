@@ -8,6 +8,7 @@ mod backoff;
 mod budget;
 mod capacity;
 mod circuit;
+mod concurrency;
 mod cooldown;
 mod duration;
 mod forget;
@@ -29,6 +30,8 @@ pub use capacity::{
     PoolSizes, Share, Waits, Work,
 };
 pub use circuit::HostCircuit;
+pub use concurrency::Concurrency;
+pub(crate) use concurrency::{Echo, Era, Found, Walk};
 pub use cooldown::Cooldown;
 pub use duration::{format_duration, parse_duration};
 pub use outcome::{Category, Class, Outcome};

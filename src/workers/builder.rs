@@ -8,6 +8,7 @@ use super::stop::{Control, Hook, StopReason};
 use super::task::Finished;
 use super::worker::MakeContext;
 use crate::error::{Error, ErrorKind};
+use crate::policy::{Concurrency, Package};
 use crate::session::SessionBuilder;
 use crate::time::{Clock, SystemClock};
 use std::fmt;
@@ -28,7 +29,8 @@ const LEAST_STACK: usize = 64 * 1024;
 #[must_use]
 pub struct WorkerPoolBuilder {
     session: SessionBuilder,
-    workers: usize,
+    workers: Option<usize>,
+    concurrency: Concurrency,
     per_host: Option<usize>,
     rate: Option<f64>,
     host_rate: Option<f64>,
@@ -45,7 +47,8 @@ impl WorkerPoolBuilder {
     pub(crate) fn new(session: SessionBuilder) -> Self {
         Self {
             session,
-            workers: 8,
+            workers: None,
+            concurrency: Concurrency::Fixed,
             per_host: None,
             rate: None,
             host_rate: None,
@@ -59,12 +62,45 @@ impl WorkerPoolBuilder {
         }
     }
 
-    /// How many threads, and so how many attempts at once.
+    /// How many threads, and so how many attempts at once; with
+    /// [`Concurrency::Adaptive`], how many at most.
     ///
     /// # Defaults
-    /// 8.
+    /// 8; with adaptive concurrency 1000, which is what an ordinary proxy package allows
+    /// ([`Package::USUAL`]).
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Whether all workers work from the beginning on, or as many as the other side bears.
+    ///
+    /// Adaptive, a worker's thread and session are made when they are first needed. After a
+    /// decrease those that are too many rest and close their connections, and lose the cookies of
+    /// their sessions.
+    ///
+    /// # Defaults
+    /// [`Concurrency::Fixed`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use longhaul::policy::Concurrency;
+    /// use longhaul::{Session, WorkerPool};
+    ///
+    /// # fn main() -> Result<(), longhaul::Error> {
+    /// let pool = WorkerPool::builder(Session::builder())
+    ///     .concurrency(Concurrency::Adaptive)
+    ///     .workers(200)
+    ///     .build()?;
+    /// for done in pool.run((0..10_000).map(|n| format!("https://example.com/{n}"))) {
+    ///     println!("{} {}", done.url, done.result.is_ok());
+    /// }
+    /// println!("{} at once were borne", pool.stats().most_concurrency);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
         self
     }
 
@@ -184,7 +220,9 @@ impl WorkerPoolBuilder {
     /// `Config` for a setting that cannot work, whatever building a session from the recipe gives,
     /// and `Io` where the system gives no further thread.
     pub fn build(self) -> Result<WorkerPool, Error> {
-        let Checked { session, workers, permits, limits, rule } = self.checked()?;
+        let checked = self.checked()?;
+        let scheduler = checked.scheduler();
+        let Checked { session, workers, permits, rule, .. } = checked;
         let Self { stack_bytes, name, on_abort, clock, .. } = self;
         if stack_bytes < LEAST_STACK {
             return Err(Error::config(format!(
@@ -198,8 +236,7 @@ impl WorkerPoolBuilder {
         // A recipe that cannot work fails here rather than in every job.
         session.build().map(drop)?;
         let core = Core::start(Plan {
-            workers,
-            scheduler: Scheduler::new(workers, &limits),
+            scheduler,
             stack_bytes,
             name,
             clock,
@@ -227,7 +264,10 @@ impl WorkerPoolBuilder {
 
     /// What decides how a run goes, whether it is real or simulated.
     pub(super) fn checked(&self) -> Result<Checked, Error> {
-        let workers = self.workers;
+        let workers = self.workers.unwrap_or(match self.concurrency {
+            Concurrency::Fixed => 8,
+            Concurrency::Adaptive => Package::USUAL as usize,
+        });
         check_count("workers", workers, MOST_WORKERS)?;
         let permits = self.permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
         check_count("permits", permits, MOST_PERMITS)?;
@@ -250,6 +290,7 @@ impl WorkerPoolBuilder {
             session: self.session.clone().for_runs(workers),
             workers,
             permits,
+            concurrency: self.concurrency,
             limits,
             rule,
         })
@@ -268,8 +309,20 @@ pub(super) struct Checked {
     pub(super) session: SessionBuilder,
     pub(super) workers: usize,
     pub(super) permits: usize,
+    pub(super) concurrency: Concurrency,
     pub(super) limits: Limits,
     pub(super) rule: Option<Arc<dyn Rule<Finished>>>,
+}
+
+impl Checked {
+    /// A scheduler under these settings.
+    pub(super) fn scheduler<J>(&self) -> Scheduler<J> {
+        let scheduler = Scheduler::new(self.workers, &self.limits);
+        match self.concurrency {
+            Concurrency::Fixed => scheduler,
+            Concurrency::Adaptive => scheduler.adaptive(),
+        }
+    }
 }
 
 pub(super) fn check_count(what: &str, given: usize, most: usize) -> Result<(), Error> {
@@ -314,6 +367,7 @@ impl fmt::Debug for WorkerPoolBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerPoolBuilder")
             .field("workers", &self.workers)
+            .field("concurrency", &self.concurrency)
             .field("per_host", &self.per_host)
             .field("rate", &self.rate)
             .field("host_rate", &self.host_rate)

@@ -10,18 +10,19 @@
 //!
 //! The threads are generic over a [`Task`], so that their tests need no session and no socket.
 
-use super::scheduler::{Action, Ending, JobId, LaneId, Scheduler, Wish};
+use super::crew::{Crew, Threads};
+use super::scheduler::{Action, Came, Ending, JobId, LaneId, Scheduler, Wish};
 use super::stats::Counters;
 use super::stop::{Control, Stage, Stop, StopReason};
 use super::worker;
 use crate::error::{Error, ErrorKind, Fault, Phase, WaitReason};
+use crate::policy::Echo;
 use crate::time::Clock;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Something that is stepped by workers until it is done.
@@ -50,7 +51,16 @@ pub(crate) trait Task: Send + 'static {
 pub(crate) struct Stepped<O> {
     /// How many attempts it made; none where it only found that it has to wait.
     pub(crate) attempts: u64,
+    /// What the last of them says about how much the other side bears.
+    pub(crate) echo: Option<Echo>,
     pub(crate) outcome: Outcome<O>,
+}
+
+impl<O> Stepped<O> {
+    /// What the scheduler has to know of it.
+    pub(crate) fn came(&self) -> Came {
+        Came { attempted: self.attempts > 0, echo: self.echo }
+    }
 }
 
 /// Where a step leaves its task.
@@ -158,7 +168,7 @@ pub(crate) enum Event<T: Task> {
     },
     Done {
         id: JobId,
-        attempted: bool,
+        came: Came,
     },
     Wait {
         job: Box<Job<T>>,
@@ -235,7 +245,6 @@ impl<T: Task> Stop for Shared<T> {
 
 /// What a [`Core`] is made of.
 pub(crate) struct Plan<T: Task> {
-    pub(crate) workers: usize,
     pub(crate) scheduler: Scheduler<Box<Job<T>>>,
     pub(crate) stack_bytes: usize,
     pub(crate) name: String,
@@ -248,7 +257,7 @@ pub(crate) struct Plan<T: Task> {
 /// The threads of a pool.
 pub(crate) struct Core<T: Task> {
     pub(crate) shared: Arc<Shared<T>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Threads,
 }
 
 impl<T: Task> Core<T> {
@@ -257,9 +266,8 @@ impl<T: Task> Core<T> {
     /// # Errors
     /// `Io` where the system gives no further thread.
     pub(crate) fn start(plan: Plan<T>) -> Result<Self, Error> {
-        let Plan { workers, scheduler, stack_bytes, name, clock, context, rule, control } = plan;
+        let Plan { scheduler, stack_bytes, name, clock, context, rule, control } = plan;
         let (events, inbox) = unbounded();
-        let (queue, jobs) = unbounded();
         let shared = Arc::new(Shared {
             control,
             counters: Counters::default(),
@@ -269,28 +277,17 @@ impl<T: Task> Core<T> {
             next_job: AtomicU64::new(0),
             next_lane: AtomicU64::new(0),
         });
-        // Made before the threads, so that those already started end with it where one fails.
-        let mut core = Self { shared: Arc::clone(&shared), threads: Vec::new() };
-        let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new().name(name.clone()).stack_size(stack_bytes).spawn(body).map_err(
-                |error| {
-                    let message = format!(
-                        "cannot start the thread {name} of {workers} workers: {error}; set fewer workers"
-                    );
-                    Error::new(ErrorKind::Io, Phase::Prepare, Fault::Local, message)
-                        .with_source(error)
-                },
-            )
-        };
-        let owner = Arc::clone(&shared);
-        let body = move || schedule(&owner, scheduler, &inbox, &queue);
-        core.threads.push(spawn(format!("{name}-scheduler"), Box::new(body))?);
-        let context = Arc::new(context);
-        for number in 0..workers {
-            let (shared, context, jobs) = (Arc::clone(&shared), Arc::clone(&context), jobs.clone());
-            let body = move || worker::work(&shared, &context, &jobs);
-            core.threads.push(spawn(format!("{name}-worker-{number:02}"), Box::new(body))?);
-        }
+        // Made before the threads and the queue, so that those already started end with them where
+        // one fails.
+        let core = Self { shared: Arc::clone(&shared), threads: Threads::default() };
+        let (queue, jobs) = unbounded();
+        let (owner, context) = (Arc::clone(&shared), Arc::new(context));
+        let named = format!("{name}-scheduler");
+        let mut crew = Crew::new(shared, context, jobs, stack_bytes, name, core.threads.clone());
+        crew.call(scheduler.most_flying())?;
+        owner.counters.publish(&scheduler.gauges());
+        let body = move || schedule(&owner, scheduler, crew, &inbox, &queue);
+        core.threads.spawn(&named, stack_bytes, body)?;
         Ok(core)
     }
 }
@@ -299,13 +296,7 @@ impl<T: Task> Drop for Core<T> {
     fn drop(&mut self) {
         self.shared.control.enter(Stage::Closing, StopReason::Closed);
         self.shared.tell(Event::Quit);
-        let own = thread::current().id();
-        for thread in self.threads.drain(..) {
-            // The last owner of a pool may be a closure that one of its own threads runs.
-            if thread.thread().id() != own && thread.join().is_err() {
-                log::error!("a thread of the worker pool panicked");
-            }
-        }
+        self.threads.join();
     }
 }
 
@@ -329,6 +320,7 @@ const AT_ONCE: usize = 256;
 fn schedule<T: Task>(
     shared: &Shared<T>,
     mut scheduler: Scheduler<Box<Job<T>>>,
+    mut crew: Crew<T>,
     inbox: &Receiver<Event<T>>,
     queue: &Sender<Box<Job<T>>>,
 ) {
@@ -341,6 +333,10 @@ fn schedule<T: Task>(
         }
         // Before acting, so that whoever sees an effect finds it in the numbers.
         shared.counters.publish(&scheduler.gauges());
+        if let Err(error) = crew.call(scheduler.most_flying()) {
+            log::warn!("{error}");
+            scheduler.cap(crew.made());
+        }
         for action in actions.drain(..) {
             match action {
                 Action::Step(job) => drop(queue.send(job)),
@@ -374,7 +370,7 @@ fn schedule<T: Task>(
 fn hear<T: Task>(scheduler: &mut Scheduler<Box<Job<T>>>, event: Event<T>, now: Instant) {
     match event {
         Event::Feed { lane, host, job } => scheduler.feed(job.id, lane, host, job),
-        Event::Done { id, attempted } => scheduler.done(id, attempted, now),
+        Event::Done { id, came } => scheduler.done(id, came, now),
         Event::Wait { job, wish } => scheduler.wait(job.id, job, wish, now),
         Event::Untouched(job) => scheduler.untouched(job.id, job, now),
         Event::Cancel(id) => scheduler.cancel(id, now),

@@ -9,8 +9,9 @@ use crate::workers::limits::Limits;
 use crate::workers::stop::{Hook, Stopper};
 use crossbeam_channel::bounded;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Barrier, Mutex};
+use std::thread;
 
 /// How a fake task ended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,12 +44,13 @@ struct Fake {
     name: u64,
     step: usize,
     deadline: Option<Instant>,
+    echo: Option<Echo>,
     script: Box<dyn FnMut(View<'_>) -> Next + Send>,
 }
 
 impl Fake {
     fn new(name: u64, script: impl FnMut(View<'_>) -> Next + Send + 'static) -> Self {
-        Self { name, step: 0, deadline: None, script: Box::new(script) }
+        Self { name, step: 0, deadline: None, echo: None, script: Box::new(script) }
     }
 
     fn done(name: u64) -> Self {
@@ -78,7 +80,7 @@ impl Task for Fake {
                 Outcome::Wait { until: clock.now() + wait, reason: WaitReason::Backoff }
             }
         };
-        Stepped { attempts: 1, outcome }
+        Stepped { attempts: 1, echo: self.echo, outcome }
     }
 
     fn fail(&mut self, failure: Failure, _: Instant) -> (u64, How) {
@@ -101,6 +103,7 @@ impl Task for Fake {
 /// Settings of a core for a test.
 struct Setup {
     workers: usize,
+    adaptive: bool,
     clock: Arc<dyn Clock>,
     context: worker::MakeContext<Fake>,
     rule: Option<Arc<dyn Rule<(u64, How)>>>,
@@ -113,6 +116,7 @@ impl Setup {
         let made = AtomicUsize::new(0);
         Self {
             workers,
+            adaptive: false,
             clock: Arc::new(SystemClock),
             context: worker::MakeContext(Box::new(
                 move || Ok(made.fetch_add(1, Ordering::Relaxed)),
@@ -123,9 +127,9 @@ impl Setup {
     }
 
     fn start(self) -> Core<Fake> {
+        let scheduler = Scheduler::new(self.workers, &Limits::default());
         Core::start(Plan {
-            workers: self.workers,
-            scheduler: Scheduler::new(self.workers, &Limits::default()),
+            scheduler: if self.adaptive { scheduler.adaptive() } else { scheduler },
             stack_bytes: 512 * 1024,
             name: "test".to_owned(),
             clock: self.clock,
@@ -556,9 +560,52 @@ fn a_dropped_pool_answers_for_all_it_was_fed_and_for_what_comes_late() {
 #[test]
 fn threads_have_names_that_count() {
     let core = Setup::new(3).start();
-    let names: Vec<_> =
-        core.threads.iter().map(|thread| thread.thread().name().unwrap_or_default()).collect();
-    assert_eq!(names, ["test-scheduler", "test-worker-00", "test-worker-01", "test-worker-02"]);
+    let names = core.threads.names();
+    assert_eq!(names, ["test-worker-00", "test-worker-01", "test-worker-02", "test-scheduler"]);
+}
+
+#[test]
+fn three_thousand_workers_work_at_once_and_end() {
+    let core = Setup::new(3000).start();
+    let (input, output) = lane(&core.shared, 3000);
+    let all_are_here = Arc::new(Barrier::new(3000));
+    for name in 0..3000 {
+        let all_are_here = Arc::clone(&all_are_here);
+        feed(
+            &input,
+            Fake::new(name, move |_| {
+                all_are_here.wait();
+                Next::Done
+            }),
+        );
+    }
+    drop(input);
+    assert_eq!(drain(&output).len(), 3000);
+    assert_eq!(core.threads.len(), 3001);
+    drop(core);
+}
+
+#[test]
+fn workers_are_made_when_they_are_needed_and_rest_when_they_are_too_many() {
+    let setup = Setup { adaptive: true, ..Setup::new(1000) };
+    let core = setup.start();
+    assert_eq!(core.threads.len(), 9, "the scheduler and those that begin");
+    let (input, output) = lane(&core.shared, 8);
+    let go = |names: std::ops::Range<u64>, echo| {
+        for name in names {
+            feed(&input, Fake { echo: Some(echo), ..Fake::done(name) });
+            assert!(next(&output).is_some());
+        }
+    };
+    // One at a time presses for nothing.
+    go(0..500, Echo::Heard(Duration::ZERO));
+    assert_eq!(core.threads.len(), 9);
+    go(500..600, Echo::Throttled);
+    // All but a few rest, and the pool goes on.
+    go(600..1000, Echo::Heard(Duration::ZERO));
+    let stats = core.shared.counters.snapshot();
+    assert!(stats.concurrency < 8 && stats.back_offs > 0, "{stats:?}");
+    assert_eq!(stats.finished, 1000);
 }
 
 #[test]

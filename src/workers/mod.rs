@@ -22,6 +22,7 @@
 //! messages to and from it.
 
 mod builder;
+mod crew;
 mod delay;
 mod dispatch;
 mod feeder;
@@ -264,7 +265,8 @@ impl WorkerPool {
         self.core.shared.control.reason()
     }
 
-    /// How many worker threads there are.
+    /// How many worker threads there are at most: all of them from the beginning on, where
+    /// [`concurrency`](WorkerPoolBuilder::concurrency) is fixed.
     pub fn workers(&self) -> usize {
         self.workers
     }

@@ -27,7 +27,6 @@ fn with_context(
     context: impl Fn() -> Result<crate::Session, Error> + Send + Sync + 'static,
 ) -> WorkerPool {
     let core = Core::start(Plan {
-        workers,
         scheduler: Scheduler::new(workers, &Limits::default()),
         stack_bytes: 512 * 1024,
         name: "test".to_owned(),

@@ -21,6 +21,7 @@ use super::limits::{Limits, Slot, Slots};
 use super::ready::{Class, Ready};
 use super::stats::{ByReason, Gauges};
 use crate::error::WaitReason;
+use crate::policy::{Echo, Era, Found, Walk};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -79,6 +80,8 @@ pub(crate) struct Scheduler<J> {
     /// The wait for the next slot of `rate`, while all jobs stand behind it.
     gate: Option<Timer>,
     capacity: usize,
+    /// How many may fly at once, where that is found out; else the capacity.
+    walk: Option<Box<Walk>>,
     flying: usize,
     waiting: ByReason,
     ended: VecDeque<(J, Ending)>,
@@ -103,6 +106,7 @@ enum Place<J> {
     Flying {
         given_up: bool,
         slots: TakenSlots,
+        era: Era,
     },
 }
 
@@ -123,10 +127,24 @@ impl<J> Scheduler<J> {
             rate: limits.rate.clone(),
             gate: None,
             capacity,
+            walk: None,
             flying: 0,
             waiting: ByReason::default(),
             ended: VecDeque::new(),
             stopped: false,
+        }
+    }
+
+    /// Lets the other side decide how many jobs fly at once, up to the capacity.
+    pub(crate) fn adaptive(mut self) -> Self {
+        self.walk = Some(Box::new(Walk::new(self.capacity)));
+        self
+    }
+
+    /// There are no more workers than this.
+    pub(crate) fn cap(&mut self, workers: usize) {
+        if let Some(walk) = &mut self.walk {
+            walk.cap(workers);
         }
     }
 
@@ -141,13 +159,13 @@ impl<J> Scheduler<J> {
     }
 
     /// The job has finished in its step.
-    pub(crate) fn done(&mut self, id: JobId, attempted: bool, now: Instant) {
-        self.land(id, attempted, now);
+    pub(crate) fn done(&mut self, id: JobId, came: Came, now: Instant) {
+        self.land(id, came, now);
     }
 
     /// The job wants its next step at `until`, to `host`.
     pub(crate) fn wait(&mut self, id: JobId, job: J, wish: Wish, now: Instant) {
-        let Some((lane, given_up)) = self.land(id, wish.attempted, now) else {
+        let Some((lane, given_up)) = self.land(id, wish.came, now) else {
             // Not one of ours, which cannot be; ending it keeps the promise all the same.
             self.ended.push_back((job, Ending::Cancelled));
             return;
@@ -166,7 +184,7 @@ impl<J> Scheduler<J> {
 
     /// The worker gives the job back without a step, since the pool is being stopped.
     pub(crate) fn untouched(&mut self, id: JobId, job: J, now: Instant) {
-        let ending = match self.land(id, false, now) {
+        let ending = match self.land(id, Came::UNATTEMPTED, now) {
             Some((_, false)) => Ending::Stopped,
             _ => Ending::Cancelled,
         };
@@ -205,7 +223,11 @@ impl<J> Scheduler<J> {
         if let Some((job, ending)) = self.ended.pop_front() {
             return Some(Action::End(job, ending));
         }
-        while self.flying < self.capacity && self.gate.is_none() {
+        while self.gate.is_none() {
+            if self.flying >= self.most_flying() {
+                self.press(now);
+                return None;
+            }
             let class = self.ready.front(now, &mut self.heap)?;
             let run = match self.rate.as_mut().map(|rate| rate.take(now)).transpose() {
                 Ok(slot) => slot,
@@ -220,7 +242,9 @@ impl<J> Scheduler<J> {
                 self.heap.cancel(timer);
             }
             self.flying += 1;
-            let flying = Place::Flying { given_up: false, slots: TakenSlots { run, host } };
+            let era = self.walk.as_ref().map_or_else(Era::default, |walk| walk.era());
+            let slots = TakenSlots { run, host };
+            let flying = Place::Flying { given_up: false, slots, era };
             let place = std::mem::replace(&mut entry.place, flying);
             if let Place::Ready(job) = place {
                 return Some(Action::Step(job));
@@ -239,14 +263,31 @@ impl<J> Scheduler<J> {
         self.jobs.is_empty() && self.ended.is_empty()
     }
 
-    /// How many jobs are where.
+    /// How many jobs may fly at once now.
+    pub(crate) fn most_flying(&self) -> usize {
+        self.walk.as_ref().map_or(self.capacity, |walk| walk.limit())
+    }
+
+    /// How many jobs are where, and how many may fly.
     pub(crate) fn gauges(&self) -> Gauges {
-        Gauges { ready: self.ready.len() as u64, waiting: self.waiting }
+        let capacity = self.capacity as u64;
+        let fixed = Found { limit: capacity, most: capacity, back_offs: 0 };
+        let found = self.walk.as_ref().map_or(fixed, |walk| walk.found());
+        Gauges { ready: self.ready.len() as u64, waiting: self.waiting, found }
     }
 
     #[cfg(test)]
     pub(crate) fn hosts(&self) -> usize {
         self.ready.hosts()
+    }
+
+    /// Tells the walk that more would fly if it let them.
+    fn press(&mut self, now: Instant) {
+        let Some(walk) = &mut self.walk else { return };
+        let has_slot = self.rate.as_ref().is_none_or(|rate| rate.look(now).is_ok());
+        if has_slot && self.ready.front(now, &mut self.heap).is_some() {
+            walk.press();
+        }
     }
 
     /// Wakes what is due.
@@ -281,14 +322,17 @@ impl<J> Scheduler<J> {
     }
 
     /// Takes a job from its worker: its lane, and whether it was given up meanwhile.
-    fn land(&mut self, id: JobId, attempted: bool, now: Instant) -> Option<(LaneId, bool)> {
+    fn land(&mut self, id: JobId, came: Came, now: Instant) -> Option<(LaneId, bool)> {
         let Entry { lane, host, place, .. } = self.jobs.remove(&id)?;
-        let Place::Flying { given_up, slots } = place else {
+        let Place::Flying { given_up, slots, era } = place else {
             debug_assert!(false, "{id:?} lands, but never flew");
             return None;
         };
         self.flying = self.flying.saturating_sub(1);
-        let unused = if attempted { TakenSlots::default() } else { slots };
+        if let (Some(walk), Some(echo)) = (&mut self.walk, came.echo) {
+            walk.hear(era, echo);
+        }
+        let unused = if came.attempted { TakenSlots::default() } else { slots };
         self.ready.landed(&host, unused.host, now, &mut self.heap);
         if let (Some(slot), Some(rate)) = (unused.run, &mut self.rate) {
             rate.give_back(slot);
@@ -340,6 +384,23 @@ impl<J> Scheduler<J> {
     }
 }
 
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Came {
+    /// Whether it made an attempt; if not, it used no slot of a rate.
+    pub(crate) attempted: bool,
+    /// What its last attempt says about how much the other side bears.
+    pub(crate) echo: Option<Echo>,
+}
+
+impl Came {
+    /// A step that only found that it has to wait, or was not made.
+    pub(crate) const UNATTEMPTED: Self = Self { attempted: false, echo: None };
+
+    /// An attempt that nobody knows the outcome of.
+    pub(crate) const ATTEMPTED: Self = Self { attempted: true, echo: None };
+}
+
 /// What a step left to be waited for.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
@@ -349,8 +410,8 @@ pub(crate) struct Wish {
     pub(crate) reason: WaitReason,
     /// The host of the next attempt.
     pub(crate) host: Option<Arc<str>>,
-    /// Whether the step made an attempt; if not, it used no slot of a rate.
-    pub(crate) attempted: bool,
+    /// What the step did.
+    pub(crate) came: Came,
     /// When it ends, if no worker has taken it by then.
     pub(crate) deadline: Option<Instant>,
 }

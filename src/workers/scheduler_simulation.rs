@@ -1,7 +1,7 @@
 //! Whole runs under a hand-moved clock: any mix of waits, limits, cancellations, panics and
 //! stops, over many seeds, with every promise checked at each decision.
 
-use super::{Action, Ending, JobId, LaneId, Scheduler, Wish, host, ms, start};
+use super::{Action, Came, Ending, JobId, LaneId, Scheduler, Wish, host, ms, start};
 use crate::error::WaitReason;
 use crate::rng::Rng;
 use crate::workers::limits::{Limits, Slots};
@@ -214,7 +214,7 @@ impl World {
                 // Done, failed, or a panic: the scheduler need not know which.
                 0..5 => {
                     self.attempts.push((began, name));
-                    self.scheduler.done(JobId(id), true, self.now);
+                    self.scheduler.done(JobId(id), Came::ATTEMPTED, self.now);
                     self.end(id);
                 }
                 5 if self.stopped => {
@@ -236,7 +236,8 @@ impl World {
                     let reason = WaitReason::Backoff;
                     let deadline =
                         (self.rng.below(4) == 0).then(|| until + ms(1 + self.rng.below(30) as u64));
-                    let wish = Wish { until, reason, host: host(&next), attempted, deadline };
+                    let came = Came { attempted, echo: None };
+                    let wish = Wish { until, reason, host: host(&next), came, deadline };
                     self.scheduler.wait(JobId(id), id, wish, self.now);
                     let job = self.jobs.get_mut(&id).expect("fed");
                     job.host = next;
@@ -269,7 +270,8 @@ impl World {
         assert_eq!(self.ended.len(), total as usize);
         assert!(self.scheduler.is_idle(), "seed {}", self.seed);
         assert!(self.most_held <= self.permits, "seed {}", self.seed);
-        assert_eq!(self.scheduler.gauges(), super::Gauges::default(), "seed {}", self.seed);
+        let gauges = self.scheduler.gauges();
+        assert_eq!((gauges.ready, gauges.waiting.total()), (0, 0), "seed {}", self.seed);
         while let Some(next) = self.scheduler.next_wake() {
             self.now = self.now.max(next);
             assert!(self.scheduler.poll(self.now).is_none());

@@ -38,9 +38,14 @@ fn feed(scheduler: &mut Scheduler<u64>, jobs: impl IntoIterator<Item = (u64, &'s
     }
 }
 
+fn holds_nothing(scheduler: &Scheduler<u64>) -> bool {
+    let gauges = scheduler.gauges();
+    gauges.ready == 0 && gauges.waiting.total() == 0
+}
+
 fn wish(until: Instant, name: &str) -> Wish {
     let host = host(name);
-    Wish { until, reason: WaitReason::Backoff, host, attempted: true, deadline: None }
+    Wish { until, reason: WaitReason::Backoff, host, came: Came::ATTEMPTED, deadline: None }
 }
 
 /// All that is to be done now: the jobs to step, and those that end.
@@ -67,10 +72,10 @@ fn no_more_jobs_than_workers_and_in_the_order_they_came() {
     let mut scheduler = unlimited(2);
     feed(&mut scheduler, [(0, "a"), (1, "b"), (2, "c")]);
     assert_eq!(steps(&mut scheduler, now), [0, 1]);
-    scheduler.done(JobId(1), true, now);
+    scheduler.done(JobId(1), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [2]);
-    scheduler.done(JobId(0), true, now);
-    scheduler.done(JobId(2), true, now);
+    scheduler.done(JobId(0), Came::ATTEMPTED, now);
+    scheduler.done(JobId(2), Came::ATTEMPTED, now);
     assert!(scheduler.is_idle());
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -85,11 +90,11 @@ fn a_wait_ends_at_its_time_and_goes_before_the_fresh() {
     assert_eq!(scheduler.next_wake(), Some(now + ms(10)));
     assert_eq!(scheduler.gauges().waiting.total(), 1);
     assert_eq!(steps(&mut scheduler, now + ms(9)), [2]);
-    scheduler.done(JobId(2), true, now + ms(10));
+    scheduler.done(JobId(2), Came::ATTEMPTED, now + ms(10));
     // It is the turn of c; the job whose wait ended goes first.
     assert_eq!(steps(&mut scheduler, now + ms(10)), [0]);
     assert_eq!(scheduler.gauges().waiting.total(), 0);
-    scheduler.done(JobId(0), true, now + ms(11));
+    scheduler.done(JobId(0), Came::ATTEMPTED, now + ms(11));
     assert_eq!(steps(&mut scheduler, now + ms(11)), [3]);
 }
 
@@ -119,7 +124,7 @@ fn hosts_take_turns() {
         let mut order = Vec::new();
         while let [job] = steps(&mut scheduler, now)[..] {
             order.push(job);
-            scheduler.done(JobId(job), true, now);
+            scheduler.done(JobId(job), Came::ATTEMPTED, now);
         }
         assert_eq!(order, wanted, "{fed:?}");
     }
@@ -132,14 +137,14 @@ fn a_host_at_its_limit_blocks_nobody() {
     feed(&mut scheduler, (0..1000).map(|job| (job, "slow")));
     feed(&mut scheduler, (1000..1003).map(|job| (job, "fast")));
     assert_eq!(steps(&mut scheduler, now), [0, 1000, 1, 1001]);
-    scheduler.done(JobId(1000), true, now);
+    scheduler.done(JobId(1000), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [1002]);
-    scheduler.done(JobId(0), true, now);
+    scheduler.done(JobId(0), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [2]);
     // A redirect led job 1 to the other host, where it waits its turn like all.
     scheduler.wait(JobId(1), 1, wish(now, "fast"), now);
     assert_eq!(steps(&mut scheduler, now), [3]);
-    scheduler.done(JobId(1001), true, now);
+    scheduler.done(JobId(1001), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [1]);
 }
 
@@ -166,11 +171,12 @@ fn a_host_that_cools_down_holds_no_worker() {
         for job in jobs {
             if job < 1000 {
                 let reason = WaitReason::Cooldown;
-                let wish = Wish { reason, attempted: false, ..wish(now + secs(60.0), "cooling") };
+                let wish =
+                    Wish { reason, came: Came::UNATTEMPTED, ..wish(now + secs(60.0), "cooling") };
                 scheduler.wait(JobId(job), job, wish, now);
             } else {
                 finished += 1;
-                scheduler.done(JobId(job), true, now);
+                scheduler.done(JobId(job), Came::ATTEMPTED, now);
             }
         }
     }
@@ -208,15 +214,15 @@ fn the_rate_of_one_host_lets_the_others_pass_and_is_forgotten() {
     feed(&mut scheduler, [(0, "a"), (1, "a"), (2, "a"), (3, "b"), (4, "c")]);
     assert_eq!(steps(&mut scheduler, now), [0, 3, 4]);
     for job in [0, 3, 4] {
-        scheduler.done(JobId(job), true, now + ms(1));
+        scheduler.done(JobId(job), Came::ATTEMPTED, now + ms(1));
     }
     assert_eq!(steps(&mut scheduler, now + ms(999)), NONE);
     assert_eq!(scheduler.next_wake(), Some(now + secs(1.0)));
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [1]);
     assert_eq!(scheduler.hosts(), 1);
-    scheduler.done(JobId(1), true, now + secs(1.1));
+    scheduler.done(JobId(1), Came::ATTEMPTED, now + secs(1.1));
     assert_eq!(steps(&mut scheduler, now + secs(2.5)), [2]);
-    scheduler.done(JobId(2), true, now + secs(2.6));
+    scheduler.done(JobId(2), Came::ATTEMPTED, now + secs(2.6));
     assert_eq!(steps(&mut scheduler, now + secs(3.5)), NONE);
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -229,13 +235,13 @@ fn a_host_that_is_only_remembered_is_not_held() {
     for job in [0, 1] {
         feed(&mut scheduler, [(job, "a")]);
         assert_eq!(steps(&mut scheduler, now), [job]);
-        scheduler.done(JobId(job), true, now);
+        scheduler.done(JobId(job), Came::ATTEMPTED, now);
         assert_eq!(scheduler.hosts(), 1);
     }
     feed(&mut scheduler, [(2, "a")]);
     assert_eq!(steps(&mut scheduler, now), NONE);
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [2]);
-    scheduler.done(JobId(2), true, now + secs(1.0));
+    scheduler.done(JobId(2), Came::ATTEMPTED, now + secs(1.0));
     assert_eq!(steps(&mut scheduler, now + secs(3.0)), NONE);
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -248,11 +254,11 @@ fn a_step_without_an_attempt_uses_up_no_slot() {
         feed(&mut scheduler, (0..50).map(|job| (job, "cooling")));
         for job in 0..49 {
             assert_eq!(steps(&mut scheduler, now), [job], "{rate:?} {host_rate:?}");
-            let wish = Wish { attempted: false, ..wish(now + secs(60.0), "cooling") };
+            let wish = Wish { came: Came::UNATTEMPTED, ..wish(now + secs(60.0), "cooling") };
             scheduler.wait(JobId(job), job, wish, now);
         }
         assert_eq!(steps(&mut scheduler, now), [49]);
-        scheduler.done(JobId(49), true, now);
+        scheduler.done(JobId(49), Came::ATTEMPTED, now);
         assert_eq!(scheduler.gauges().waiting.total(), 49);
     }
 }
@@ -277,7 +283,7 @@ fn a_cancelled_job_ends_where_it_is() {
     }
     let gone = [(1, Ending::Cancelled), (2, Ending::Cancelled)];
     assert_eq!(polled(&mut scheduler, now), (vec![], gone.to_vec()));
-    assert_eq!(scheduler.gauges(), Gauges::default());
+    assert!(holds_nothing(&scheduler));
     assert_eq!(scheduler.next_wake(), None);
     // The one that flew begins no further wait.
     scheduler.wait(JobId(0), 0, wish(now + ms(1), "a"), now);
@@ -305,13 +311,14 @@ fn a_deadline_ends_a_job_that_nobody_takes_and_no_other() {
     assert_eq!(polled(&mut scheduler, now + ms(4999)), (vec![], vec![]));
     let over = now + secs(5.0);
     assert_eq!(polled(&mut scheduler, over), (vec![], vec![(0, Ending::Expired)]));
-    assert_eq!((scheduler.gauges(), scheduler.next_wake()), (Gauges::default(), None));
+    assert!(holds_nothing(&scheduler));
+    assert_eq!(scheduler.next_wake(), None);
     // What flies is not touched, what was taken in time neither.
     scheduler.wait(JobId(1), 1, until(6.0, 9.0), over);
     assert_eq!(steps(&mut scheduler, now + secs(6.0)), [1]);
     assert_eq!(scheduler.next_wake(), None);
     assert_eq!(polled(&mut scheduler, now + secs(99.0)), (vec![], vec![]));
-    scheduler.done(JobId(1), true, now + secs(99.0));
+    scheduler.done(JobId(1), Came::ATTEMPTED, now + secs(99.0));
     assert!(scheduler.is_idle());
     assert_eq!(scheduler.hosts(), 0);
 }
@@ -341,7 +348,7 @@ fn after_a_stop_nothing_is_stepped_and_everything_ends() {
         assert!(!scheduler.is_idle());
         let wanted = match outcome {
             "done" => {
-                scheduler.done(JobId(0), true, now);
+                scheduler.done(JobId(0), Came::ATTEMPTED, now);
                 vec![]
             }
             "wait" => {
@@ -372,7 +379,37 @@ fn feeding_and_cancelling_behind_a_limit_leaves_nothing_behind() {
             assert_eq!(polled(&mut scheduler, now), (vec![], vec![(job, Ending::Cancelled)]));
         }
     }
-    scheduler.done(JobId(0), true, now);
+    scheduler.done(JobId(0), Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), NONE);
     assert_eq!((scheduler.hosts(), scheduler.gauges().ready), (0, 0));
+}
+
+#[test]
+fn what_flies_at_once_follows_the_answers_and_nothing_more_flies_meanwhile() {
+    let now = start();
+    let mut scheduler = unlimited(100).adaptive();
+    feed(&mut scheduler, (0..1000).map(|id| (id, "one")));
+    let mut flying: VecDeque<u64> = steps(&mut scheduler, now).into();
+    assert_eq!(flying.len(), 8);
+    let heard = |echo| Came { attempted: true, echo: Some(echo) };
+    let good = heard(Echo::Heard(ms(100)));
+    for _ in 0..48 {
+        let id = flying.pop_front().expect("some fly");
+        scheduler.done(JobId(id), good, now);
+        flying.extend(steps(&mut scheduler, now));
+    }
+    assert_eq!((flying.len(), scheduler.most_flying()), (12, 12));
+    // Seven of these were begun before, and say nothing about twelve.
+    for _ in 0..10 {
+        assert_eq!((flying.len(), scheduler.most_flying()), (12, 12));
+        let id = flying.pop_front().expect("some fly");
+        scheduler.done(JobId(id), heard(Echo::Throttled), now);
+        flying.extend(steps(&mut scheduler, now));
+    }
+    assert_eq!((flying.len(), scheduler.most_flying()), (11, 8));
+    for id in std::mem::take(&mut flying) {
+        scheduler.done(JobId(id), heard(Echo::Throttled), now);
+    }
+    assert_eq!(scheduler.gauges().found, Found { limit: 8, most: 8, back_offs: 1 });
+    assert_eq!(steps(&mut scheduler, now).len(), 8);
 }

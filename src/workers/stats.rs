@@ -6,6 +6,7 @@
 //! may be off by what moved between two reads.
 
 use crate::error::WaitReason;
+use crate::policy::Found;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Live numbers of a pool.
@@ -26,6 +27,14 @@ pub struct PoolStats {
     pub attempts: u64,
     /// Jobs that ended as a panic ([`Internal`](crate::ErrorKind::Internal)).
     pub panics: u64,
+    /// How many attempts may be under way at once now: the workers, or what
+    /// [`Concurrency::Adaptive`](crate::policy::Concurrency::Adaptive) has found.
+    pub concurrency: u64,
+    /// The most of that which was borne without refusals for a while; the workers, where it is
+    /// fixed.
+    pub most_concurrency: u64,
+    /// How often it was lowered.
+    pub back_offs: u64,
     pub(crate) by_reason: ByReason,
 }
 
@@ -84,6 +93,7 @@ impl ByReason {
 pub(crate) struct Gauges {
     pub(crate) ready: u64,
     pub(crate) waiting: ByReason,
+    pub(crate) found: Found,
 }
 
 /// The counters behind [`PoolStats`].
@@ -94,6 +104,9 @@ pub(crate) struct Counters {
     pub(crate) in_flight: AtomicU64,
     pub(crate) attempts: AtomicU64,
     pub(crate) panics: AtomicU64,
+    concurrency: AtomicU64,
+    most_concurrency: AtomicU64,
+    back_offs: AtomicU64,
     ready: AtomicU64,
     backoff: AtomicU64,
     retry_after: AtomicU64,
@@ -106,9 +119,13 @@ pub(crate) struct Counters {
 impl Counters {
     /// Takes over the numbers of the scheduler.
     pub(crate) fn publish(&self, gauges: &Gauges) {
-        let Gauges { ready, waiting } = gauges;
+        let Gauges { ready, waiting, found } = gauges;
+        let Found { limit: concurrency, most, back_offs } = found;
         let ByReason { backoff, retry_after, cooldown, limit, no_proxy, refused } = waiting;
         for (counter, value) in [
+            (&self.concurrency, concurrency),
+            (&self.most_concurrency, most),
+            (&self.back_offs, back_offs),
             (&self.ready, ready),
             (&self.backoff, backoff),
             (&self.retry_after, retry_after),
@@ -153,6 +170,9 @@ impl Counters {
             ready: read(&self.ready),
             attempts: read(&self.attempts),
             panics: read(&self.panics),
+            concurrency: read(&self.concurrency),
+            most_concurrency: read(&self.most_concurrency),
+            back_offs: read(&self.back_offs),
             by_reason,
         }
     }
@@ -177,10 +197,13 @@ mod tests {
             waiting.add(reason, count);
         }
         let counters = Counters::default();
-        counters.publish(&Gauges { ready: 7, waiting });
+        let found = Found { limit: 40, most: 48, back_offs: 3 };
+        counters.publish(&Gauges { ready: 7, waiting, found });
         let stats = counters.snapshot();
         assert_eq!(reasons.map(|reason| stats.waiting_for(reason)), [1, 2, 3, 4, 5, 6]);
         assert_eq!((stats.waiting, stats.ready), (21, 7));
+        let found = (stats.concurrency, stats.most_concurrency, stats.back_offs);
+        assert_eq!(found, (40, 48, 3));
         waiting.remove(WaitReason::Backoff, 5);
         assert_eq!(waiting.total(), 20);
     }

@@ -4,6 +4,7 @@ use super::dispatch::{Failure, Outcome, Stepped, Task};
 use super::stop::StopReason;
 use crate::error::{Attempt, Error, ErrorKind};
 use crate::message::{Request, Response, prepare_url, shown_url};
+use crate::policy::Echo;
 use crate::session::{Flight, Session, Step};
 use crate::time::Clock;
 use http::Method;
@@ -165,12 +166,14 @@ impl Task for FlightTask {
     fn step(&mut self, session: &Session, clock: &dyn Clock) -> Stepped<Finished> {
         let before = clock.now();
         let step = self.flight.step(session);
-        let total = match &step {
-            Step::Done(response) => response.attempts().len(),
-            Step::Failed(error) => error.attempts().len().max(self.flight.attempts().len()),
-            Step::Wait { .. } => self.flight.attempts().len(),
+        let history = match &step {
+            Step::Done(response) => response.attempts(),
+            Step::Failed(error) if !error.attempts().is_empty() => error.attempts(),
+            Step::Failed(_) | Step::Wait { .. } => self.flight.attempts(),
         };
+        let (total, last) = (history.len(), history.last().and_then(Echo::of));
         let attempts = self.count(total);
+        let echo = last.filter(|_| attempts > 0);
         if attempts > 0 {
             self.began.get_or_insert(before);
         }
@@ -179,7 +182,7 @@ impl Task for FlightTask {
             Step::Failed(error) => Outcome::Failed(self.finish(Err(error), clock.now())),
             Step::Wait { until, reason } => Outcome::Wait { until, reason },
         };
-        Stepped { attempts, outcome }
+        Stepped { attempts, echo, outcome }
     }
 
     fn fail(&mut self, failure: Failure, now: Instant) -> Finished {

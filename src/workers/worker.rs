@@ -4,8 +4,9 @@
 //! when the first job comes, so a thousand workers on five URLs make five sessions. After a panic
 //! the context may be in any state: it is thrown away, and the next job gets a new one.
 
+use super::crew::Called;
 use super::dispatch::{Event, Failure, Job, Outcome, Shared, Task, words};
-use super::scheduler::Wish;
+use super::scheduler::{Came, Wish};
 use crate::error::Error;
 use crossbeam_channel::Receiver;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,14 +18,22 @@ pub(crate) struct MakeContext<T: Task>(
     pub(crate) Box<dyn Fn() -> Result<T::Context, Error> + Send + Sync>,
 );
 
-/// The body of a worker thread; returns when the queue is closed.
+/// The body of the worker thread of this number; returns when the queue is closed.
 pub(crate) fn work<T: Task>(
     shared: &Arc<Shared<T>>,
     make: &MakeContext<T>,
     jobs: &Receiver<Box<Job<T>>>,
+    number: usize,
+    called: &Called,
 ) {
     let mut context = None;
-    for job in jobs {
+    loop {
+        if !called.includes(number) {
+            // With the session go its connections.
+            throw_away(context.take());
+            called.rest(number);
+        }
+        let Ok(job) = jobs.recv() else { return };
         if shared.control.is_stopping() {
             shared.tell(Event::Untouched(job));
             continue;
@@ -53,7 +62,7 @@ fn step<T: Task>(
     counters.in_flight.fetch_sub(1, Ordering::Relaxed);
     match stepped {
         Ok(Ok(stepped)) => {
-            let attempted = stepped.attempts > 0;
+            let came = stepped.came();
             counters.attempts.fetch_add(stepped.attempts, Ordering::Relaxed);
             match stepped.outcome {
                 Outcome::Done(output) => job.finish(output),
@@ -63,25 +72,28 @@ fn step<T: Task>(
                 Outcome::Failed(output) => job.finish(output),
                 Outcome::Wait { until, reason } => {
                     let (host, deadline) = (job.task.host(), job.task.deadline());
-                    let wish = Wish { until, reason, host, attempted, deadline };
+                    let wish = Wish { until, reason, host, came, deadline };
                     return Event::Wait { job, wish };
                 }
             }
-            Event::Done { id, attempted }
+            Event::Done { id, came }
         }
         Ok(Err(error)) => {
             job.fail(Failure::NoContext(error));
-            Event::Done { id, attempted: false }
+            Event::Done { id, came: Came::UNATTEMPTED }
         }
         Err(panic) => {
             counters.panics.fetch_add(1, Ordering::Relaxed);
             job.fail(Failure::Panicked(words(&*panic).to_owned()));
-            let broken = context.take();
-            if catch_unwind(AssertUnwindSafe(|| drop(broken))).is_err() {
-                log::error!("a session panicked again while it was thrown away after a panic");
-            }
+            throw_away(context.take());
             // Whether an attempt was begun is unknown: the slot counts as used.
-            Event::Done { id, attempted: true }
+            Event::Done { id, came: Came::ATTEMPTED }
         }
+    }
+}
+
+fn throw_away<C>(context: Option<C>) {
+    if catch_unwind(AssertUnwindSafe(|| drop(context))).is_err() {
+        log::error!("a session panicked while it was thrown away");
     }
 }

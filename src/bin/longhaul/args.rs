@@ -269,6 +269,11 @@ mod tests {
             (&["run", "--backoff-factor", "x"], &["--backoff-factor: 'x' is not a wait; give"]),
             (&["run", "-w", "0"], &["--workers: '0' is not a number of workers; give 1 to 10000"]),
             (
+                &["run", "-w", "auto:0"],
+                &["--workers: 'auto:0' is not a number", "such as auto:200"],
+            ),
+            (&["run", "-w", "automatic"], &["--workers: 'automatic' is not a number of workers"]),
+            (
                 &["run", "--rotate", "daily"],
                 &["--rotate: there is no 'daily'; give one of request, retry, host, random"],
             ),

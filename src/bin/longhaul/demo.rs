@@ -17,7 +17,7 @@ use crate::plan::{self, Plan};
 use crate::progress;
 use crate::run;
 use crate::usage::UsageError;
-use crate::values::Limit;
+use crate::values::{Limit, Workers};
 use crate::world::RealWorld;
 use longhaul::policy::Budget;
 use longhaul::{Retry, secs};
@@ -63,7 +63,7 @@ pub(crate) fn command(args: &DemoArgs) -> Result<Exit, UsageError> {
 fn arguments(args: &DemoArgs, folder: &Folder, servers: &Servers) -> RunArgs {
     RunArgs {
         output: Some(args.output.clone().unwrap_or_else(|| folder.file("results.jsonl"))),
-        pace: PaceArgs { workers: Some(args.workers), ..PaceArgs::default() },
+        pace: PaceArgs { workers: Some(Workers::Count(args.workers)), ..PaceArgs::default() },
         proxy_list: ProxyListArgs { proxies: servers.proxies(), proxy_file: None },
         policy: PolicyArgs {
             timeouts: TimeoutArgs {

@@ -15,6 +15,7 @@ use crate::proxies::Proxies;
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
 use crate::world::{Kind, World};
+use longhaul::policy::Concurrency;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,8 +38,10 @@ pub(crate) struct Plan {
     pub(crate) bodies: Option<PathBuf>,
     /// How often what failed is gone over, the first time included.
     pub(crate) passes: u32,
-    /// Threads.
+    /// Threads, at most.
     pub(crate) workers: usize,
+    /// Whether as many of them work as the other side bears.
+    pub(crate) concurrency: Concurrency,
     /// Over all workers.
     pub(crate) rate: Option<Rate>,
     /// In flight to one host.
@@ -134,6 +137,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         bodies,
         passes: passes.map_or(1, std::num::NonZero::get),
         workers: pace.workers(),
+        concurrency: pace.concurrency(),
         rate: pace.rate,
         per_host: pace.per_host.map(std::num::NonZero::get),
         proxies,

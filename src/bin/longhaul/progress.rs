@@ -7,7 +7,7 @@
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use longhaul::batch;
-use longhaul::policy::format_duration;
+use longhaul::policy::{Concurrency, format_duration};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -50,15 +50,18 @@ pub(crate) fn counter(total: u64, what: &'static str) -> ProgressBar {
 #[derive(Debug)]
 pub(crate) struct Progress {
     voice: Voice,
+    /// Whether the number of attempts at once is news.
+    adaptive: bool,
     bar: Option<ProgressBar>,
     last: Option<Duration>,
     told: u64,
 }
 
 impl Progress {
-    pub(crate) fn new(voice: Voice, total: Option<u64>) -> Self {
+    pub(crate) fn new(voice: Voice, concurrency: Concurrency, total: Option<u64>) -> Self {
         let bar = (voice == Voice::Bar).then(|| SCREEN.add(bar(total)));
-        Self { voice, bar, last: None, told: 0 }
+        let adaptive = concurrency == Concurrency::Adaptive;
+        Self { voice, adaptive, bar, last: None, told: 0 }
     }
 
     /// Says how far the run is, if it is time to.
@@ -79,10 +82,10 @@ impl Progress {
             Voice::Bar => {
                 if let Some(bar) = &self.bar {
                     bar.set_position(now.done());
-                    bar.set_message(message(now));
+                    bar.set_message(message(now, self.adaptive));
                 }
             }
-            Voice::Lines => print(&line(now)),
+            Voice::Lines => print(&line(now, self.adaptive)),
             Voice::Json => print(&json(now)),
         }
     }
@@ -115,13 +118,16 @@ fn bar(total: Option<u64>) -> ProgressBar {
 }
 
 /// What stands right of the bar.
-fn message(now: &batch::Progress) -> String {
+fn message(now: &batch::Progress, adaptive: bool) -> String {
     let mut text = format!("{:.1}/s", now.rate());
     // At the end nobody asks how long it still takes.
     if let Some(eta) = now.eta().map(whole_seconds).filter(|eta| !eta.is_zero()) {
         let _ = write!(text, ", ETA {}", format_duration(eta));
     }
     let _ = write!(text, ", ok {}, failed {}, waiting {}", now.ok, now.failed, now.waiting);
+    if adaptive {
+        let _ = write!(text, ", {} at once", now.concurrency);
+    }
     if now.pass > 1 {
         let _ = write!(text, ", pass {}", now.pass);
     }
@@ -129,13 +135,13 @@ fn message(now: &batch::Progress) -> String {
 }
 
 /// The line of a log file.
-pub(crate) fn line(now: &batch::Progress) -> String {
+pub(crate) fn line(now: &batch::Progress, adaptive: bool) -> String {
     let total = now.total.map(|total| format!("/{total}")).unwrap_or_default();
     format!(
         "longhaul: {}{total} after {}: {}",
         now.done(),
         format_duration(whole_seconds(now.elapsed)),
-        message(now)
+        message(now, adaptive)
     )
 }
 
@@ -150,6 +156,7 @@ pub(crate) fn json(now: &batch::Progress) -> String {
         "failed": now.failed,
         "waiting": now.waiting,
         "in_flight": now.in_flight,
+        "concurrency": now.concurrency,
         "attempts": now.attempts,
         "per_second": round(now.rate()),
         "eta_s": now.eta().map(|eta| whole_seconds(eta).as_secs()),
@@ -198,6 +205,7 @@ mod tests {
         now.total = Some(2000);
         (now.ok, now.failed) = (760, 44);
         (now.waiting, now.in_flight, now.attempts) = (28, 24, 901);
+        now.concurrency = 30;
         now.pass = 1;
         now
     }
@@ -206,25 +214,26 @@ mod tests {
     fn the_line_of_a_log() {
         let mut now = halfway();
         assert_eq!(
-            line(&now),
+            line(&now, false),
             format!(
                 "longhaul: 804/2000 after {}: 10.0/s, ETA {}, ok 760, failed 44, waiting 28",
                 format_duration(Duration::from_secs(80)),
                 format_duration(Duration::from_secs(120)),
             )
         );
+        assert!(line(&now, true).ends_with(", waiting 28, 30 at once"));
         now.total = None;
         now.pass = 2;
-        assert!(!line(&now).contains("ETA"));
-        assert!(line(&now).starts_with("longhaul: 804 after "));
-        assert!(line(&now).ends_with(", pass 2"));
+        assert!(!line(&now, false).contains("ETA"));
+        assert!(line(&now, false).starts_with("longhaul: 804 after "));
+        assert!(line(&now, false).ends_with(", pass 2"));
     }
 
     #[test]
     fn the_object_of_a_program() {
         assert_eq!(
             json(&halfway()),
-            r#"{"attempts":901,"done":804,"elapsed_s":80.4,"eta_s":120,"failed":44,"in_flight":24,"ok":760,"pass":1,"per_second":10.0,"total":2000,"waiting":28}"#
+            r#"{"attempts":901,"concurrency":30,"done":804,"elapsed_s":80.4,"eta_s":120,"failed":44,"in_flight":24,"ok":760,"pass":1,"per_second":10.0,"total":2000,"waiting":28}"#
         );
         let start = json(&batch::Progress::default());
         let start: serde_json::Value = serde_json::from_str(&start).unwrap();
@@ -234,10 +243,10 @@ mod tests {
 
     #[test]
     fn messages_keep_their_distance() {
-        let mut progress = Progress::new(Voice::Silent, Some(1));
+        let mut progress = Progress::new(Voice::Silent, Concurrency::Fixed, Some(1));
         progress.update(&halfway());
         assert_eq!(progress.last, None);
-        let mut progress = Progress::new(Voice::Bar, Some(1));
+        let mut progress = Progress::new(Voice::Bar, Concurrency::Fixed, Some(1));
         for (ms, said) in [(50, None), (100, Some(100)), (150, Some(100)), (200, Some(200))] {
             let mut now = halfway();
             now.elapsed = Duration::from_millis(ms);

@@ -114,6 +114,7 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     });
     let mut builder =
         Batch::builder(recipe.clone()).source(source).workers(plan.workers).passes(plan.passes);
+    builder = builder.concurrency(plan.concurrency);
     if let Some(path) = &plan.output {
         builder = builder.output(path);
     }
@@ -136,10 +137,10 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
         builder = builder.exit_sample(every);
     }
     let mut teller: Option<Progress> = None;
-    let voice = plan.voice;
+    let (voice, concurrency) = (plan.voice, plan.concurrency);
     builder = builder.on_progress(move |now| {
         // The first call tells the total, which shapes the bar.
-        teller.get_or_insert_with(|| Progress::new(voice, now.total)).update(now);
+        teller.get_or_insert_with(|| Progress::new(voice, concurrency, now.total)).update(now);
     });
     builder.build()
 }

@@ -59,6 +59,10 @@ fn outcomes(summary: &Summary) -> Option<Table> {
         summary.attempts,
         format!("{:.2} a URL", ratio(summary.attempts, summary.urls)),
     );
+    if let Some(found) = summary.concurrency {
+        let lowered = format!("{} at most, lowered {} times", found.most, found.back_offs);
+        row("at once, as found", found.last, lowered);
+    }
     Some(table)
 }
 
@@ -234,6 +238,15 @@ mod tests {
                 format!("promised at most {}", time(159_000)),
             ]
         );
+    }
+
+    #[test]
+    fn what_was_found_out_is_told() {
+        let mut fields = serde_json::to_value(finished()).unwrap();
+        fields["concurrency"] = json!({"last": 37, "most": 40, "back_offs": 5});
+        let summary: Summary = serde_json::from_value(fields).unwrap();
+        let rows = rows(&render(&summary, &[]));
+        assert!(rows.contains(&"at once, as found 37 40 at most, lowered 5 times".to_owned()));
     }
 
     #[test]

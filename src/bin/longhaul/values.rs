@@ -6,7 +6,7 @@
 //! `429,500-504` alike; what is here belongs to the command alone.
 
 use http::{HeaderName, HeaderValue, Method};
-use longhaul::policy::{Latency, Share, parse_duration};
+use longhaul::policy::{Latency, Package, Share, parse_duration};
 use std::fmt;
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -145,6 +145,44 @@ pub(crate) fn workers(text: &str) -> Result<NonZeroUsize, String> {
         _ => Err(format!("'{text}' is not a number of workers; give 1 to {MAX_WORKERS}")),
     }
 }
+
+/// How many workers a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Workers {
+    /// So many.
+    Count(NonZeroUsize),
+    /// As many as the other side bears, and so many at most.
+    Auto(NonZeroUsize),
+}
+
+impl Workers {
+    pub(crate) fn most(self) -> usize {
+        let (Self::Count(workers) | Self::Auto(workers)) = self;
+        workers.get()
+    }
+}
+
+/// A number of worker threads, `auto`, or `auto:N`.
+pub(crate) fn pool(text: &str) -> Result<Workers, String> {
+    let wrong = || {
+        format!(
+            "'{text}' is not a number of workers; give 1 to {MAX_WORKERS}, auto, or such as auto:200"
+        )
+    };
+    let Some(ceiling) = text.trim().strip_prefix("auto") else {
+        return workers(text).map(Workers::Count).map_err(|_| wrong());
+    };
+    let ceiling = match ceiling.strip_prefix(':') {
+        Some(number) => workers(number).ok(),
+        None if ceiling.is_empty() => NonZeroUsize::new(USUAL_WORKERS),
+        None => None,
+    };
+    ceiling.map(Workers::Auto).ok_or_else(wrong)
+}
+
+/// What an ordinary proxy package allows.
+#[allow(clippy::cast_possible_truncation, reason = "a thousand")]
+const USUAL_WORKERS: usize = Package::USUAL as usize;
 
 /// More threads than this are a mistyped number, not a wish.
 const MAX_WORKERS: usize = 10_000;

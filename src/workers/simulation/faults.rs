@@ -60,6 +60,16 @@ pub enum Persistence {
     Always,
 }
 
+/// What happens to attempts that are more at once than the servers bear.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overload {
+    /// Those that are too many are answered with this status, in a tenth of the usual time.
+    Refuse(u16),
+    /// All that begin take longer, by as much as they are more: a queue.
+    Slow,
+}
+
 /// What goes wrong, how often and for how long, and how long an answer takes.
 ///
 /// # Defaults
@@ -89,6 +99,7 @@ pub struct FaultModel {
     pub(super) retry_after: Duration,
     pub(super) honest: bool,
     pub(super) dead_proxies: usize,
+    pub(super) overload: Option<(usize, Overload)>,
 }
 
 impl FaultModel {
@@ -101,6 +112,7 @@ impl FaultModel {
             retry_after: Duration::from_secs(2),
             honest: true,
             dead_proxies: 0,
+            overload: None,
         }
     }
 
@@ -151,6 +163,15 @@ impl FaultModel {
     /// there, so an attempt takes the connect timeout. Default: none.
     pub fn dead_proxies(mut self, dead: usize) -> Self {
         self.dead_proxies = dead;
+        self
+    }
+
+    /// What happens when more than `parallel` attempts are under way, over all hosts. Default:
+    /// nothing.
+    ///
+    /// With this, what a URL meets depends on when it is asked too.
+    pub fn overload(mut self, parallel: usize, overload: Overload) -> Self {
+        self.overload = Some((parallel, overload));
         self
     }
 

@@ -29,7 +29,7 @@ mod origin;
 mod prediction;
 mod report;
 
-pub use faults::{FaultModel, Persistence, Trouble};
+pub use faults::{FaultModel, Overload, Persistence, Trouble};
 pub use latency::LatencyModel;
 pub use report::{Bucket, Ending, Report, Waited};
 

@@ -19,7 +19,7 @@ use crate::workers::Finished;
 use crate::workers::builder::Checked;
 use crate::workers::delay::DelayHeap;
 use crate::workers::dispatch::{Failure, Outcome, Rule, Stepped, Task};
-use crate::workers::scheduler::{Action, Ending, JobId, LaneId, Scheduler, Wish};
+use crate::workers::scheduler::{Action, Came, Ending, JobId, LaneId, Scheduler, Wish};
 use crate::workers::stop::StopReason;
 use crate::workers::task::FlightTask;
 use http::Method;
@@ -35,7 +35,8 @@ pub(super) fn run(
     checked: Checked,
     watch: &mut dyn FnMut(Moment<'_>),
 ) -> Result<Report, Error> {
-    let Checked { session, workers, permits, limits, rule } = checked;
+    let scheduler = checked.scheduler();
+    let Checked { session, workers, permits, rule, .. } = checked;
     let lessons = Arc::new(Lessons::default());
     let recipe = session.seed(plan.seed).apart(Arc::clone(&lessons));
     let proxies = recipe.proxy_stats().len();
@@ -57,7 +58,7 @@ pub(super) fn run(
         permits,
         fed: 0,
         held: 0,
-        scheduler: Scheduler::new(workers, &limits),
+        scheduler,
         events: DelayHeap::new(),
         idle: (0..workers).rev().collect(),
         crew,
@@ -107,6 +108,7 @@ struct Landed {
     job: Box<Job>,
     began: Instant,
     attempts: u64,
+    came: Came,
     outcome: Outcome<Box<Finished>>,
 }
 
@@ -158,7 +160,8 @@ impl Night<'_> {
             self.go_on_to(next);
         }
         let stopped = self.stopped.map(|reason| reason.to_string());
-        self.tally.close(plan.seed, self.crew.len(), promised, stopped)
+        let found = self.scheduler.gauges().found;
+        self.tally.close(plan.seed, self.crew.len(), found, promised, stopped)
     }
 
     /// Feeds as far as permits go: a result is taken as soon as it is there.
@@ -203,7 +206,9 @@ impl Night<'_> {
             return;
         };
         worker.clock.sleep_until(self.now);
-        let Stepped { attempts, outcome } = job.task.step(&worker.session, &*worker.clock);
+        let stepped = job.task.step(&worker.session, &*worker.clock);
+        let came = stepped.came();
+        let Stepped { attempts, outcome, .. } = stepped;
         let ends = worker.clock.now();
         let outcome = match outcome {
             Outcome::Done(finished) => Outcome::Done(Box::new(finished)),
@@ -216,19 +221,19 @@ impl Night<'_> {
         for lesson in self.lessons.take() {
             self.events.set(lesson.at, Event::Learnt(lesson));
         }
-        let landed = Landed { worker: number, job, began: self.now, attempts, outcome };
+        let landed = Landed { worker: number, job, began: self.now, attempts, came, outcome };
         self.events.set(ends, Event::Landed(landed));
     }
 
     fn land(&mut self, landed: Landed) {
-        let Landed { worker, job, began, attempts, outcome } = landed;
+        let Landed { worker, job, began, attempts, came, outcome } = landed;
         self.idle.push(worker);
         self.tally.landed(self.now - began, attempts);
         let id = JobId(job.number);
-        let attempted = attempts > 0;
+        let attempted = came.attempted;
         match outcome {
             Outcome::Done(finished) | Outcome::Failed(finished) => {
-                self.scheduler.done(id, attempted, self.now);
+                self.scheduler.done(id, came, self.now);
                 let reason = self.rule.as_ref().and_then(|rule| rule(&finished));
                 self.finish(job.number, &finished);
                 if let Some(reason) = reason {
@@ -240,7 +245,7 @@ impl Night<'_> {
                 let waits = Happening::Waits { until: until - self.start, reason, attempted };
                 self.tell(job.number, waits);
                 let (host, deadline) = (job.task.host(), job.task.deadline());
-                let wish = Wish { until, reason, host, attempted, deadline };
+                let wish = Wish { until, reason, host, came, deadline };
                 self.scheduler.wait(id, job, wish, self.now);
             }
         }

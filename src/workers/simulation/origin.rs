@@ -3,12 +3,14 @@
 //! Each worker has an [`Origin`] with its own clock, on which an attempt takes its time; all share
 //! one [`World`], which knows what each URL has been through.
 
-use super::faults::{FaultModel, Persistence, Trouble};
+use super::faults::{FaultModel, Overload, Persistence, Trouble};
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::proxy::Route;
 use crate::rng::Rng;
 use crate::time::Clock;
 use crate::transport::{AttemptLimits, Incoming, Outgoing, Play, Transport};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +23,8 @@ pub(super) struct World {
     /// By the place in the pool.
     dead_proxies: Vec<bool>,
     lives: Mutex<Vec<Life>>,
+    /// When the attempts that are under way end, where it matters how many they are.
+    ends: Mutex<BinaryHeap<Reverse<Instant>>>,
 }
 
 /// What a URL has been through.
@@ -44,7 +48,13 @@ impl World {
                 *dead = true;
             }
         }
-        Self { faults, seed, dead_proxies, lives: Mutex::new(vec![Life::default(); urls]) }
+        Self {
+            faults,
+            seed,
+            dead_proxies,
+            lives: Mutex::new(vec![Life::default(); urls]),
+            ends: Mutex::default(),
+        }
     }
 
     /// The URL of this number, on one of `hosts`.
@@ -54,6 +64,21 @@ impl World {
 
     fn is_dead(&self, route: &Route) -> bool {
         route.member.and_then(|member| self.dead_proxies.get(member)).copied().unwrap_or(false)
+    }
+
+    /// How many attempts are under way with one that begins at `now`.
+    fn crowd(&self, now: Instant) -> usize {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        while ends.peek().is_some_and(|Reverse(end)| *end <= now) {
+            ends.pop();
+        }
+        ends.len() + 1
+    }
+
+    /// Notes the end of an attempt. Attempts begin in the order of time, so none ends too early to
+    /// be counted.
+    fn ends_at(&self, end: Instant) {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(end));
     }
 
     /// What a URL meets that is asked at `now`.
@@ -70,7 +95,17 @@ impl World {
         if nth == 0 {
             life.trouble = self.faults.draw(&mut rng);
         }
-        let latency = self.faults.latency.draw(&mut rng);
+        let mut latency = self.faults.latency.draw(&mut rng);
+        if let Some((parallel, overload)) = self.faults.overload {
+            let crowd = self.crowd(now);
+            match overload {
+                _ if crowd <= parallel => {}
+                Overload::Refuse(status) => {
+                    return Answer::prompt(Play::status(status).after(latency / 10));
+                }
+                Overload::Slow => latency = latency.mul_f64(crowd as f64 / parallel.max(1) as f64),
+            }
+        }
         let throttled = match life.trouble {
             Some(Trouble::Throttle(_)) if self.faults.honest => {
                 life.still_throttled(now.checked_add(latency), self.faults.retry_after)
@@ -161,7 +196,11 @@ impl Origin {
                 None => return play(Play::black_hole()),
             }
         }
-        play(answer)
+        let answered = play(answer);
+        if self.world.faults.overload.is_some() {
+            self.world.ends_at(self.clock.now());
+        }
+        answered
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a simulated night came to, as plain data.
 
 use crate::error::{Attempt, ErrorKind, WaitReason};
-use crate::policy::{Bound, Class};
+use crate::policy::{Bound, Class, Found};
 use crate::workers::Finished;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -22,6 +22,13 @@ pub struct Report {
     pub urls: u64,
     /// How many workers.
     pub workers: usize,
+    /// How many attempts might be under way at once at the end: the workers, or what
+    /// [`Concurrency::Adaptive`](crate::policy::Concurrency::Adaptive) had found.
+    pub concurrency: u64,
+    /// The most of that which was borne without refusals for a while.
+    pub most_concurrency: u64,
+    /// How often it was lowered.
+    pub back_offs: u64,
     /// From the first attempt to the last end.
     #[serde(serialize_with = "seconds")]
     pub run_time: Duration,
@@ -317,6 +324,7 @@ impl Tally {
         mut self,
         seed: u64,
         workers: usize,
+        found: Found,
         promised: Bound,
         stopped: Option<String>,
     ) -> Report {
@@ -332,6 +340,9 @@ impl Tally {
             seed,
             urls,
             workers,
+            concurrency: found.limit,
+            most_concurrency: found.most,
+            back_offs: found.back_offs,
             run_time: self.last_end,
             attempts: self.attempts,
             amplification: ratio(self.attempts as f64, urls as f64),

@@ -1,17 +1,18 @@
 //! The flags that more than one command takes, with the same meaning in each.
 
-use crate::values::{self, Limit, Rate};
+use crate::values::{self, Limit, Rate, Workers};
 use clap::{Args, ValueEnum};
-use longhaul::policy::{Budget, Methods, Statuses};
+use longhaul::policy::{Budget, Concurrency, Methods, Statuses};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// How much at a time.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PaceArgs {
-    /// Worker threads, each with its own session. Default: 8, where a careful walk up begins.
-    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = values::workers, help_heading = "Pace")]
-    pub(crate) workers: Option<NonZeroUsize>,
+    /// Worker threads, each with its own session; or auto, which begins with 8 and finds out how
+    /// many the other side bears, up to 1000 or to N with auto:N. Default: 8, and no walk.
+    #[arg(short, long, value_name = "N|auto", allow_negative_numbers = true, value_parser = values::pool, help_heading = "Pace")]
+    pub(crate) workers: Option<Workers>,
 
     /// Requests per time over all workers, evenly spaced, such as 5/s or 300/min. Default: no
     /// limit.
@@ -27,9 +28,17 @@ impl PaceArgs {
     /// How many workers there are when nobody asks for a number: where a careful walk up begins.
     const DEFAULT_WORKERS: usize = 8;
 
-    /// The number of workers.
+    /// The number of workers, at most.
     pub(crate) fn workers(&self) -> usize {
-        self.workers.map_or(Self::DEFAULT_WORKERS, NonZeroUsize::get)
+        self.workers.map_or(Self::DEFAULT_WORKERS, Workers::most)
+    }
+
+    /// Whether as many work as the other side bears.
+    pub(crate) fn concurrency(&self) -> Concurrency {
+        match self.workers {
+            Some(Workers::Auto(_)) => Concurrency::Adaptive,
+            Some(Workers::Count(_)) | None => Concurrency::Fixed,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::args::Rotate;
 use crate::policy::describe_retries;
 use crate::proxies::Proxies;
 use longhaul::message::Verify;
-use longhaul::policy::{Bound, format_duration};
+use longhaul::policy::{Bound, Concurrency, format_duration};
 use longhaul::proxy::SessionPer;
 use std::fmt::Write as _;
 
@@ -73,7 +73,12 @@ impl Plan {
     }
 
     fn describe_workers(&self) -> String {
-        let mut text = self.workers.to_string();
+        let mut text = match self.concurrency {
+            Concurrency::Adaptive => {
+                format!("as many as the other side bears, up to {}", self.workers)
+            }
+            _ => self.workers.to_string(),
+        };
         if let Some(rate) = self.rate {
             let _ = write!(text, ", at most {} requests per second together", rate.per_second);
         }

@@ -52,7 +52,9 @@ pub(crate) fn simulate(
     let hosts = args.hosts.map_or(1, NonZeroU64::get);
     let recipe =
         Session::builder().retry(policy.retry.clone()).timeout(policy.timeouts).trust_env(false);
-    let mut pool = WorkerPool::builder(recipe).workers(args.pace.workers());
+    let mut pool = WorkerPool::builder(recipe)
+        .workers(args.pace.workers())
+        .concurrency(args.pace.concurrency());
     if let Some(rate) = args.pace.rate {
         pool = pool.rate(rate.per_second);
     }
