@@ -55,6 +55,11 @@ impl RateLimit {
         free
     }
 
+    /// When the next slot is free, without taking it.
+    pub(crate) fn free(&self, now: Instant) -> Instant {
+        self.next_free(now)
+    }
+
     /// The mean distance of two events.
     pub fn interval(&self) -> Duration {
         self.interval

@@ -26,6 +26,7 @@ use self::rotation::Wheel;
 use super::health::{Evidence, Health, Standing};
 use super::{ProxyUrl, Route, SessionPer, Verdict, add_proxy_header};
 use crate::error::Error;
+use crate::policy::RateLimit;
 use crate::rng::Rng;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -110,6 +111,7 @@ struct Member {
     credential: usize,
     health: Health,
     leases: usize,
+    rate: Option<RateLimit>,
     picks: u64,
     good: u64,
     bad: u64,
@@ -120,6 +122,7 @@ struct Member {
 struct Credential {
     refused: bool,
     leases: usize,
+    rate: Option<RateLimit>,
 }
 
 impl ProxyPool {
@@ -169,6 +172,7 @@ impl ProxyPool {
                 credential,
                 health: Health::new(),
                 leases: 0,
+                rate: None,
                 picks: 0,
                 good: 0,
                 bad: 0,
@@ -225,6 +229,29 @@ impl ProxyPool {
     pub fn parallel_per_credential(mut self, limit: Option<usize>) -> Self {
         self.per_credential = limit.map(|limit| limit.max(1));
         self
+    }
+
+    /// How many attempts per second may begin through one proxy, evenly spaced, retries included. A
+    /// redirect that is followed at once takes its slot afterwards, so that the next attempt waits
+    /// the longer. Default: any number.
+    ///
+    /// # Errors
+    /// `Config` for what is no rate above 0.
+    pub fn rate_per_proxy(mut self, per_second: Option<f64>) -> Result<Self, Error> {
+        let rate = checked_rate("rate_per_proxy", per_second)?;
+        self.members.iter_mut().for_each(|member| member.rate.clone_from(&rate));
+        Ok(self)
+    }
+
+    /// How many attempts per second may begin with one user and password, over all proxies; else as
+    /// [`rate_per_proxy`](Self::rate_per_proxy). Default: any number.
+    ///
+    /// # Errors
+    /// `Config` for what is no rate above 0.
+    pub fn rate_per_credential(mut self, per_second: Option<f64>) -> Result<Self, Error> {
+        let rate = checked_rate("rate_per_credential", per_second)?;
+        self.credentials.iter_mut().for_each(|credential| credential.rate.clone_from(&rate));
+        Ok(self)
     }
 
     /// Takes `{n}` in user names and passwords for the place of a number, and says who gets one of
@@ -380,7 +407,25 @@ impl ProxyPool {
             || credential.is_some_and(|credential| full(credential.leases, self.per_credential))
     }
 
+    /// When the rates of this member have a slot.
+    fn paced_until(&self, member: &Member, now: Instant) -> Option<Instant> {
+        let credential = self.credentials.get(member.credential);
+        let rates = [member.rate.as_ref(), credential.and_then(|of| of.rate.as_ref())];
+        rates.into_iter().flatten().map(|rate| rate.free(now)).max().filter(|free| *free > now)
+    }
+
+    /// Counts one more attempt on the way of a lease, such as a redirect that is followed at once.
+    pub(crate) fn charge(&mut self, member: usize, now: Instant) {
+        let Some(member) = self.members.get_mut(member) else { return };
+        let credential = self.credentials.get_mut(member.credential);
+        let rates = [member.rate.as_mut(), credential.and_then(|of| of.rate.as_mut())];
+        for rate in rates.into_iter().flatten() {
+            rate.reserve(now);
+        }
+    }
+
     fn lease(&mut self, chosen: usize, retry: bool, now: Instant) -> Pick {
+        self.charge(chosen, now);
         let Some(member) = self.members.get_mut(chosen) else {
             return Pick::Never { auth: false };
         };
@@ -403,6 +448,15 @@ impl fmt::Debug for ProxyPool {
             .field("members", &self.stats())
             .finish_non_exhaustive()
     }
+}
+
+fn checked_rate(what: &str, given: Option<f64>) -> Result<Option<RateLimit>, Error> {
+    let Some(per_second) = given else { return Ok(None) };
+    RateLimit::new(per_second, 1).map(Some).ok_or_else(|| {
+        Error::config(format!(
+            "{what} is {per_second} a second, which is no rate; give a number above 0, or leave it out"
+        ))
+    })
 }
 
 /// Tells hosts apart without keeping them.

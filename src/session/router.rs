@@ -56,6 +56,13 @@ impl Lease {
         self.give_back(verdict, rng);
     }
 
+    /// Counts one more attempt on this way.
+    pub(super) fn charge(&self, now: Instant) {
+        if let Some(held) = &self.0 {
+            lock(&held.pool).charge(held.member, now);
+        }
+    }
+
     fn give_back(&mut self, verdict: Verdict, rng: &mut Rng) {
         let Some(held) = self.0.take() else { return };
         let now = held.clock.now();

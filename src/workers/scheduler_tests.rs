@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::time::{Clock, SimClock, secs};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -412,4 +413,55 @@ fn what_flies_at_once_follows_the_answers_and_nothing_more_flies_meanwhile() {
     }
     assert_eq!(scheduler.gauges().found, Found { limit: 8, most: 8, back_offs: 1 });
     assert_eq!(steps(&mut scheduler, now).len(), 8);
+}
+
+/// When the last of 1000 jobs of a host in good health is done, at eight workers and 100 ms each,
+/// with or without another one beside it that has 1000 too and asks everybody for a minute's quiet.
+fn good_host_is_done(beside_a_throttling_one: bool) -> Duration {
+    let begin = start();
+    let mut scheduler = unlimited(8);
+    for id in 0..1000 {
+        if beside_a_throttling_one {
+            feed(&mut scheduler, [(2 * id, "tired")]);
+        }
+        feed(&mut scheduler, [(2 * id + 1, "good")]);
+    }
+    let mut quiet_until = begin;
+    let mut landings: BTreeMap<(Instant, u64), bool> = BTreeMap::new();
+    let (mut now, mut done) = (begin, 0);
+    while done < 1000 {
+        while let Some(action) = scheduler.poll(now) {
+            let Action::Step(id) = action else { panic!("nothing ends by itself") };
+            // Who finds the host cooling down makes no attempt and takes no time.
+            let attempts = id % 2 == 1 || now >= quiet_until;
+            landings.insert((if attempts { now + ms(100) } else { now }, id), attempts);
+        }
+        let woken = scheduler.next_wake();
+        let landed = landings.first_key_value().map(|((at, _), _)| *at);
+        now = [woken, landed].into_iter().flatten().min().expect("something happens").max(now);
+        while let Some(entry) = landings.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((_, id), attempted) = entry.remove_entry();
+            if id % 2 == 1 {
+                scheduler.done(JobId(id), Came::ATTEMPTED, now);
+                done += 1;
+                continue;
+            }
+            if attempted {
+                quiet_until = now + secs(60.0);
+            }
+            let came = Came { attempted, echo: None };
+            let wish = Wish { came, reason: WaitReason::Cooldown, ..wish(quiet_until, "tired") };
+            scheduler.wait(JobId(id), id, wish, now);
+        }
+    }
+    now - begin
+}
+
+#[test]
+fn beside_a_host_in_cooldown_another_is_done_as_if_alone() {
+    let alone = good_host_is_done(false);
+    assert_eq!(alone, secs(12.5));
+    // The first round of the throttling one is all that it costs.
+    let beside = good_host_is_done(true);
+    assert!(beside <= alone + ms(100), "{beside:?} instead of {alone:?}");
 }

@@ -23,7 +23,14 @@ const FIRST_TRIED: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Seat(usize),
-    Busy { preferred: bool },
+    Busy {
+        preferred: bool,
+    },
+    /// Its rate has no slot before this time.
+    Paced {
+        until: Instant,
+        preferred: bool,
+    },
     Probing,
     Down(Instant),
     Refused,
@@ -61,6 +68,10 @@ impl Survey {
             }
             *count += 1;
         }
+    }
+
+    fn comes_back(&mut self, until: Instant) {
+        self.revival = Some(self.revival.map_or(until, |earlier| earlier.min(until)));
     }
 
     pub(super) fn choose(
@@ -115,10 +126,11 @@ impl ProxyPool {
                     survey.preferred_is_busy |= preferred;
                 }
                 Place::Probing => survey.probing = true,
-                Place::Down(until) => {
-                    survey.revival =
-                        Some(survey.revival.map_or(until, |earlier| earlier.min(until)));
+                Place::Paced { until, preferred } => {
+                    survey.preferred_is_busy |= preferred;
+                    survey.comes_back(until);
                 }
+                Place::Down(until) => survey.comes_back(until),
                 Place::Refused => {}
             }
         }
@@ -180,6 +192,12 @@ impl ProxyPool {
             // The last attempt of a URL is too good for finding out about a proxy.
             Standing::Due => Place::Seat(if request.retry { 2 } else { 0 }),
         };
+        let preferred = place == Place::Seat(0) && !tried;
+        if matches!(place, Place::Seat(_))
+            && let Some(until) = self.paced_until(member, now)
+        {
+            return Place::Paced { until, preferred };
+        }
         match place {
             Place::Seat(seat) if tried => Place::Seat(seat + FIRST_TRIED),
             place => place,

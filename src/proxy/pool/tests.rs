@@ -4,6 +4,7 @@ use crate::proxy::Identity;
 use crate::rng::Rng;
 use crate::time::{Clock, SimClock, secs};
 use proptest::prelude::*;
+use std::time::Duration;
 
 /// A pool under a clock that moves by hand.
 struct Bench {
@@ -541,5 +542,75 @@ proptest! {
             let in_flight: usize = bench.pool.stats().iter().map(|member| member.in_flight).sum();
             prop_assert_eq!(in_flight, flying.len());
         }
+    }
+}
+
+/// No stretch of time sees more picks of a member or of a credential than its rate gives.
+#[test]
+fn rates_hold_per_proxy_and_per_credential_over_many_seeds() {
+    let list = "a:1:anna:pw\nb:1:anna:pw\nc:1:otto:pw\nd:1\n";
+    for seed in 0..200 {
+        let mut rng = Rng::seeded(seed);
+        let (per_proxy, per_credential) = (rng.uniform(0.5, 8.0), rng.uniform(0.5, 8.0));
+        let mut pool = ProxyPool::parse(list)
+            .and_then(|pool| pool.rate_per_proxy(Some(per_proxy)))
+            .and_then(|pool| pool.rate_per_credential(Some(per_credential)))
+            .unwrap();
+        let begin = SimClock::default().now();
+        let mut now = begin;
+        let mut picked: Vec<(Instant, usize)> = Vec::new();
+        for item in 0..200 {
+            let request = PickRequest { host: "h", tried: &[], retry: false };
+            match pool.pick(request, now, &mut rng) {
+                Pick::Use(route) => {
+                    let member = route.member.unwrap();
+                    picked.push((now, member));
+                    pool.report(member, Verdict::Good, "h", item, now, &mut rng);
+                }
+                // Never asked to come back before there is a slot.
+                Pick::NotBefore(until) => {
+                    assert!(until > now, "seed {seed}");
+                    now = until;
+                }
+                Pick::Never { .. } => panic!("seed {seed}"),
+            }
+            now += Duration::from_millis(rng.below(300) as u64);
+        }
+        assert!(picked.len() > 100, "seed {seed}: {}", picked.len());
+        for (members, rate) in [
+            (&[0][..], per_proxy),
+            (&[1], per_proxy),
+            (&[2], per_proxy),
+            (&[3], per_proxy),
+            (&[0, 1], per_credential),
+            (&[2], per_credential),
+        ] {
+            let times: Vec<Instant> = picked
+                .iter()
+                .filter(|(_, member)| members.contains(member))
+                .map(|(at, _)| *at)
+                .collect();
+            for pair in times.windows(2) {
+                let gap = (pair[1] - pair[0]).as_secs_f64();
+                assert!(gap >= rate.recip() - 1e-6, "seed {seed}: {gap} at {rate}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_redirect_on_the_same_way_takes_its_slot_afterwards() {
+    let mut rng = Rng::seeded(1);
+    let now = SimClock::default().now();
+    let mut pool = ProxyPool::parse("a:1").and_then(|pool| pool.rate_per_proxy(Some(2.0))).unwrap();
+    let request = PickRequest { host: "h", tried: &[], retry: false };
+    assert!(matches!(pool.pick(request, now, &mut rng), Pick::Use(_)));
+    pool.charge(0, now);
+    pool.report(0, Verdict::Good, "h", 0, now, &mut rng);
+    let Pick::NotBefore(until) = pool.pick(request, now, &mut rng) else { panic!("a slot") };
+    assert_eq!(until - now, Duration::from_secs(1));
+    for wrong in [0.0, -1.0, f64::NAN] {
+        let error = ProxyPool::parse("a:1").unwrap().rate_per_proxy(Some(wrong)).unwrap_err();
+        assert!(error.message().contains("rate_per_proxy is"), "{error}");
     }
 }

@@ -81,11 +81,13 @@ impl Running {
                         .answered(session, core, request, &route, incoming, began, resend, copy)
                     {
                         Next::Hop { same_way: true } => {
+                            lease.charge(core.now());
                             resend = false;
                             route.fresh = false;
                             held = Some((route, lease));
                         }
                         Next::Again => {
+                            lease.charge(core.now());
                             resend = false;
                             route.fresh = false;
                             // Draining it took time as well.
