@@ -235,7 +235,7 @@ mod tests {
     fn everything_at_once() {
         let command = "longhaul run -i urls.txt -o out.jsonl -w 24 -x a:1 -x b:2 --proxies p.txt \
             --rotate host --session-per url --no-fresh-exit --always-connect \
-            --proxy-header K:v --parallel-per-proxy 4 --exit-sample 100 --connect-timeout 5 --read-timeout 25s --deadline none --total 4 \
+            --proxy-header K:v --parallel-per-proxy 4 --parallel-per-credential 2 --rate-per-proxy 5/s --rate-per-credential 60/min --exit-sample 100 --connect-timeout 5 --read-timeout 25s --deadline none --total 4 \
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
             --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \

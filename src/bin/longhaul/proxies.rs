@@ -101,6 +101,9 @@ fn used(pool: ProxyPool, how: &ProxyUseArgs) -> Result<Proxies, UsageError> {
         always_connect,
         proxy_headers,
         parallel_per_proxy,
+        parallel_per_credential,
+        rate_per_proxy,
+        rate_per_credential,
         exit_check: _,
         exit_sample: _,
     } = how;
@@ -116,7 +119,14 @@ fn used(pool: ProxyPool, how: &ProxyUseArgs) -> Result<Proxies, UsageError> {
         .sessions(sessions)
         .fresh_exit(!no_fresh_exit)
         .always_connect(*always_connect)
-        .parallel_per_proxy(parallel_per_proxy.map(std::num::NonZero::get));
+        .parallel_per_proxy(parallel_per_proxy.map(std::num::NonZero::get))
+        .parallel_per_credential(parallel_per_credential.map(std::num::NonZero::get));
+    pool = pool
+        .rate_per_proxy(rate_per_proxy.map(|rate| rate.per_second))
+        .map_err(|error| UsageError::at("--rate-per-proxy", &error))?;
+    pool = pool
+        .rate_per_credential(rate_per_credential.map(|rate| rate.per_second))
+        .map_err(|error| UsageError::at("--rate-per-credential", &error))?;
     for header in proxy_headers {
         let value = header.value.as_deref().unwrap_or_default();
         pool = pool
@@ -153,6 +163,13 @@ fn refuse_use(how: &ProxyUseArgs, proxies: &Proxies) -> Result<(), UsageError> {
         (how.always_connect && none, "--always-connect", "there is no proxy to tunnel through"),
         (!how.proxy_headers.is_empty(), "--proxy-header", "there is no proxy to send it to"),
         (how.parallel_per_proxy.is_some(), "--parallel-per-proxy", "there is no proxy to spare"),
+        (
+            how.parallel_per_credential.is_some(),
+            "--parallel-per-credential",
+            "there is no proxy to spare",
+        ),
+        (how.rate_per_proxy.is_some(), "--rate-per-proxy", "there is no proxy to spare"),
+        (how.rate_per_credential.is_some(), "--rate-per-credential", "there is no proxy to spare"),
     ] {
         if given {
             return Err(UsageError::new(flag, format!("{what}; {remedy}")));

@@ -1,6 +1,6 @@
 //! The flags about proxies.
 
-use crate::values::{self, HeaderArg};
+use crate::values::{self, HeaderArg, Rate};
 use clap::{Args, ValueEnum};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -52,6 +52,20 @@ pub(crate) struct ProxyUseArgs {
     /// Requests in flight through one proxy at most. Default: no limit but the workers.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroUsize>, help_heading = "Proxies")]
     pub(crate) parallel_per_proxy: Option<NonZeroUsize>,
+
+    /// Requests in flight with one user and password at most, over all proxies. Default: no limit
+    /// but the workers.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroUsize>, help_heading = "Proxies")]
+    pub(crate) parallel_per_credential: Option<NonZeroUsize>,
+
+    /// Requests per time through one proxy, evenly spaced, such as 5/s or 300/min. Default: no
+    /// limit.
+    #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Proxies")]
+    pub(crate) rate_per_proxy: Option<Rate>,
+
+    /// Requests per time with one user and password, over all proxies. Default: no limit.
+    #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Proxies")]
+    pub(crate) rate_per_credential: Option<Rate>,
 
     /// A URL that answers with the address it sees: the run starts only if no proxy shows the own
     /// one. Default: no check.
