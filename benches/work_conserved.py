@@ -5,8 +5,8 @@ The script is a session per thread, an adapter with a Retry, a ThreadPoolExecuto
 threads. Both ask the same origin (`work_conserved origin`), each a fresh one, one after the other.
 
     cargo build --release --all-features --example work_conserved
-    python3 -m venv /tmp/bench && /tmp/bench/bin/pip install requests
-    /tmp/bench/bin/python benches/work_conserved.py
+    pip install requests
+    python3 benches/work_conserved.py
 """
 
 import os

@@ -210,7 +210,7 @@ fn exits_are_sampled_during_a_run_and_named_where_they_are_known() {
     let summary = words.join(" ");
     for part in [
         "exits checked now and after every 5 URLs",
-        "127.0.0.9 20 20 0 20",
+        "127.0.0.9 20 20 0 0 20",
         "samples 4 failed 0 different addresses 1 repeated 75.0 % by the most frequent 100.0 % \
          127.0.0.9",
     ] {

@@ -172,8 +172,11 @@ fn c143_never_above_the_limit_none_starved_and_each_retry_elsewhere() {
     }));
     assert_eq!((outcome.summary.ok, records.len()), (210, 210), "{outcome:?}");
     assert!(most.load(Ordering::Relaxed) <= 3, "{most:?}");
+    // How many a slow proxy gets is a matter of the machine; that it is used to its limit, and again
+    // when it is done, is not.
     for proxy in &proxies {
-        assert!(proxy.counts().requests >= 20, "{:?}", proxy.counts());
+        let counts = proxy.counts();
+        assert!(counts.most_open >= 3 && counts.requests > 3, "{counts:?}");
     }
     for record in records {
         let number: u32 = record.url.rsplit('/').next().unwrap().parse().unwrap();
