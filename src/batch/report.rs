@@ -90,7 +90,7 @@ fn rate(count: u64, elapsed: Duration) -> f64 {
 pub struct FoundConcurrency {
     /// At the end of the run.
     pub last: u64,
-    /// The most that was borne without refusals for a while.
+    /// The most that was borne without refusals for a while; 0 where the run was too short to tell.
     pub most: u64,
     /// How often it was too many.
     pub back_offs: u64,

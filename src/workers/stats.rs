@@ -30,8 +30,8 @@ pub struct PoolStats {
     /// How many attempts may be under way at once now: the workers, or what
     /// [`Concurrency::Adaptive`](crate::policy::Concurrency::Adaptive) has found.
     pub concurrency: u64,
-    /// The most of that which was borne without refusals for a while; the workers, where it is
-    /// fixed.
+    /// The most of that which was borne without refusals for a while, 0 until there is one; the
+    /// workers, where it is fixed.
     pub most_concurrency: u64,
     /// How often it was lowered.
     pub back_offs: u64,

@@ -60,7 +60,10 @@ fn outcomes(summary: &Summary) -> Option<Table> {
         format!("{:.2} a URL", ratio(summary.attempts, summary.urls)),
     );
     if let Some(found) = summary.concurrency {
-        let lowered = format!("{} at most, lowered {} times", found.most, found.back_offs);
+        let lowered = match found.most {
+            0 => "the run was too short to find out".to_owned(),
+            most => format!("{most} at most, lowered {} times", found.back_offs),
+        };
         row("at once, as found", found.last, lowered);
     }
     Some(table)
@@ -244,9 +247,15 @@ mod tests {
     fn what_was_found_out_is_told() {
         let mut fields = serde_json::to_value(finished()).unwrap();
         fields["concurrency"] = json!({"last": 37, "most": 40, "back_offs": 5});
-        let summary: Summary = serde_json::from_value(fields).unwrap();
+        let summary: Summary = serde_json::from_value(fields.clone()).unwrap();
         let rows = rows(&render(&summary, &[]));
         assert!(rows.contains(&"at once, as found 37 40 at most, lowered 5 times".to_owned()));
+
+        fields["concurrency"] = json!({"last": 8, "most": 0, "back_offs": 0});
+        let summary: Summary = serde_json::from_value(fields).unwrap();
+        let rows = self::rows(&render(&summary, &[]));
+        let short = "at once, as found 8 the run was too short to find out";
+        assert!(rows.contains(&short.to_owned()), "{rows:?}");
     }
 
     #[test]
