@@ -14,7 +14,7 @@ use super::require;
 /// - `/forbidden`, `/gone`, `/broken`: 403, 410, 500; anything else: 404;
 /// - `/moved`: 302 to `/small/1`;
 /// - `/untagged/N`: the page of 1 MiB without an `ETag`;
-/// - `/slow/N`: the page of 30 KiB at 64 KiB/s;
+/// - `/slow/N`: the page of 30 KiB at 64 KiB/s, 8 KiB at a time;
 /// - `/echo`: the request's `User-Agent`, scheme and protocol as text.
 ///
 /// Pages are compressed for clients that accept gzip.
@@ -149,7 +149,7 @@ http {{
         location /small/ {{ try_files /small.html =404; }}
         location /large/ {{ try_files /large.html =404; }}
         location /untagged/ {{ etag off; try_files /large.html =404; }}
-        location /slow/ {{ gzip off; limit_rate 64k; try_files /page.html =404; }}
+        location /slow/ {{ gzip off; limit_rate 64k; sendfile_max_chunk 8k; try_files /page.html =404; }}
         location = /throttled {{ add_header Retry-After 2 always; return 503 "later\n"; }}
         location = /limited {{ add_header Retry-After 1 always; return 429 "slower\n"; }}
         location = /forbidden {{ return 403 "no\n"; }}
