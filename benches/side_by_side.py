@@ -5,8 +5,8 @@ All three fetch the same list from one nginx on loopback, in turns, so that a no
 disturbs them alike; what counts are the ratios of the medians.
 
     cargo build --release --all-features --bin longhaul --example ureq_loop
-    python3 -m venv /tmp/bench && /tmp/bench/bin/pip install requests
-    /tmp/bench/bin/python benches/side_by_side.py [--urls 20000] [--workers 24] [--rounds 5]
+    pip install requests
+    python3 benches/side_by_side.py [--urls 20000] [--workers 24] [--rounds 5]
 
 Needs nginx in the PATH or in /usr/sbin.
 """
