@@ -203,8 +203,8 @@ impl<J: Jobs> Run<'_, J> {
         }
     }
 
-    /// Stops by the share of failures. A permanent answer (404, 410) is one: the site has told what
-    /// it has to say of the URL. Input that describes no request says nothing of the site.
+    /// Stops by the share of failures. A permanent answer (404, 410) is no failure: the site has told
+    /// what it has to say of the URL. Input that describes no request says nothing of the site.
     fn heed_failures(&mut self, class: Class, closing: &mut Option<Stopped>) {
         let Some(last) = self.stop_on_failures.as_mut().filter(|_| class != Class::Input) else {
             return;
