@@ -11,8 +11,8 @@
 //! - *A wall is remembered.* After a decrease the number goes back to nine tenths of where it was
 //!   refused, stays there, and tries one more only after some quiet windows; after each try that is
 //!   refused, later. Twice as many just to see would be refused again and again.
-//! - *Latency is compared with the lowest that was seen*, by the median of a window, smoothed. A site that is
-//!   slow in itself is slow from the first window on, so it holds nothing back.
+//! - *Latency is compared with the lowest that was seen*, by the median of a window, smoothed. A site
+//!   that is slow in itself is slow from the first window on, so it holds nothing back.
 //! - *A decrease that does not help is taken back.* If the latency stays, or the refusals do, when
 //!   less is sent, they do not come of how much is sent: the site has become slower, or a share of
 //!   its pages is broken. That is remembered as ordinary.

@@ -25,8 +25,8 @@ use url::Url;
 const DRAIN_BYTES: u64 = 64 * 1024;
 /// How long draining may take.
 ///
-/// DIFFERENCE(redirect-bodies): the body of a redirect is never waited for; requests reads it to
-/// its end, and fails with it.
+/// DIFFERENCE(redirect-bodies): the body of a redirect is waited for no longer than this, and only
+/// where its connection could be kept; requests reads it to its end, and fails with it.
 pub(super) const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 /// What follows a response head.
