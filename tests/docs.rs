@@ -335,3 +335,23 @@ fn the_messages_of_the_page_about_tls_are_those_of_the_code() {
         assert!(!row[2].is_empty() && !row[3].is_empty(), "{row:?}");
     }
 }
+
+/// The programs for reading say first when one wants them, and the page names each of them.
+#[test]
+fn the_page_of_examples_names_those_that_are_for_reading() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut programs: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .filter(|path| std::fs::read_to_string(path).unwrap().starts_with("//! When you "))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    let mut named: Vec<String> = table(include_str!("../docs/examples.md"), "| program | when")
+        .into_iter()
+        .map(|row| row[0].trim_start_matches('[').split(']').next().unwrap().to_owned())
+        .collect();
+    programs.sort();
+    named.sort();
+    assert_eq!(named, programs);
+}
