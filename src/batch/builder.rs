@@ -9,13 +9,15 @@ use super::bodies::Bodies;
 use super::exit_check::exit_check;
 use super::exit_sample::Sampling;
 use super::feed::{Feed, PassSettings};
+use super::input::Input;
 use super::journal::{Done, Existing, Found, Journal};
 use super::report::{FoundConcurrency, Plan, Progress, Summary};
 use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
 use super::sink::{Sink, io_error};
-use super::source::{Known, Source};
+use super::source::Known;
 use super::stop::{Outcome, Stopped};
 use super::window::{NAP, Window};
+use super::writer::RecordWriter;
 use crate::error::{Error, ErrorKind};
 use crate::message::Response;
 use crate::policy::{
@@ -36,11 +38,24 @@ const TICK: Duration = Duration::from_millis(100);
 /// How often is told that the run still waits for its time.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a job is handed out at most. A process that works on it can be killed for other
+/// reasons a few times, a new version or a machine that is taken away; whoever has died over one job
+/// five times is not unlucky.
+const MAX_DELIVERIES: u32 = 5;
+
 /// Where the records go.
-#[derive(Debug)]
 enum To {
     File(PathBuf, Existing),
-    Sink(Box<Sink>),
+    Sink(Box<dyn Sink>),
+}
+
+impl fmt::Debug for To {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, existing) => write!(f, "File({}, {existing:?})", path.display()),
+            Self::Sink(_) => f.write_str("Sink"),
+        }
+    }
 }
 
 /// What the first step of a run has found out.
@@ -81,7 +96,8 @@ pub struct Batch {
 #[must_use]
 pub struct BatchBuilder {
     session: SessionBuilder,
-    source: Source,
+    source: Input,
+    max_deliveries: u32,
     to: Option<To>,
     existing: Existing,
     workers: Option<usize>,
@@ -105,9 +121,21 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// The input.
-    pub fn source(mut self, source: Source) -> Self {
-        self.source = source;
+    /// The input: a [`Source`](super::Source) of lines, an iterator
+    /// ([`IterSource`](super::IterSource)), or any other [`JobSource`](super::JobSource).
+    pub fn source(mut self, source: impl Into<Input>) -> Self {
+        self.source = source.into();
+        self
+    }
+
+    /// How often a job may be handed out by a queue. One that comes more often is not tried: it gets
+    /// a record of the kind `internal` and goes to the dead letters, since it may be what ends the
+    /// processes that work on it.
+    ///
+    /// # Defaults
+    /// 5.
+    pub fn max_deliveries(mut self, count: u32) -> Self {
+        self.max_deliveries = count;
         self
     }
 
@@ -123,7 +151,7 @@ impl BatchBuilder {
     }
 
     /// A sink of one's own for the results. It cannot be resumed from.
-    pub fn sink(mut self, sink: Sink) -> Self {
+    pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
         self.to = Some(To::Sink(Box::new(sink)));
         self
     }
@@ -380,6 +408,11 @@ impl BatchBuilder {
                 "the exits cannot be sampled without an endpoint; give the URL of an exit check",
             ));
         }
+        if self.max_deliveries == 0 {
+            return Err(Error::config(
+                "max_deliveries is 0, with which every job is a dead letter; give 1 or more",
+            ));
+        }
         self.window.check(self.clock.wall())?;
         if self.exit_sample == Some(0) {
             return Err(Error::config("a sample after every 0 URLs is none; give 1 or more"));
@@ -435,7 +468,8 @@ impl Batch {
     pub fn builder(session: SessionBuilder) -> BatchBuilder {
         BatchBuilder {
             session,
-            source: Source::new(),
+            source: Input::default(),
+            max_deliveries: MAX_DELIVERIES,
             to: None,
             existing: Existing::Refuse,
             workers: None,
@@ -471,7 +505,7 @@ impl Batch {
     /// from here on.
     ///
     /// # Errors
-    /// Those of [`Journal::open`] and [`Source::check`].
+    /// Those of [`Journal::open`] and [`Source::check`](super::Source::check).
     pub fn plan(&mut self) -> Result<&Plan, Error> {
         let prepared = match self.prepared.take() {
             Some(prepared) => prepared,
@@ -525,22 +559,21 @@ impl Batch {
             });
         }
         let bodies = settings.bodies.map(make_bodies).transpose()?;
-        let mut sink = match (prepared.journal, settings.to) {
-            (Some(journal), _) => journal.begin()?,
-            (None, Some(To::Sink(sink))) => *sink,
-            (None, _) => Sink::stdout(),
+        let sink: Box<dyn Sink> = match (prepared.journal, settings.to) {
+            (Some(journal), _) => Box::new(journal.begin()?),
+            (None, Some(To::Sink(sink))) => sink,
+            (None, _) => Box::new(RecordWriter::stdout()),
         };
-        if settings.sync_each {
-            sink = sink.sync_each(true);
-        }
         let Plan { input, found, promised } = prepared.plan;
         let adaptive = settings.concurrency == Concurrency::Adaptive;
-        let items =
-            settings.source.surveyed(prepared.known).until(move || stopper.reason().is_some());
+        let is_over = Arc::new(move || stopper.reason().is_some());
+        let jobs = settings.source.jobs(prepared.known, is_over);
         let ended = Run {
             jobs: &pool,
             clock: settings.clock,
             sink,
+            sync_each: settings.sync_each,
+            max_deliveries: settings.max_deliveries,
             bodies,
             passes: settings.passes,
             pass_settings: PassSettings {
@@ -555,11 +588,14 @@ impl Batch {
             on_progress: settings.on_progress,
             on_record: settings.on_record,
         }
-        .run(items);
-        let Ended { tally, unfinished, repeated, passes, elapsed, exits, stopped } = ended;
+        .run(jobs);
+        let Ended { tally, unfinished, repeated, passes, elapsed, exits, stopped, .. } = ended;
+        let (dead_lettered, leases_lost) = (ended.dead_lettered, ended.lost);
         let mut summary = Summary {
             unfinished,
             repeated,
+            dead_lettered,
+            leases_lost,
             passes,
             exit_samples: exits,
             concurrency: adaptive.then(|| FoundConcurrency::of(&pool.stats())),

@@ -3,15 +3,18 @@
 //! The pool is fed by an iterator that reads the input as the pool asks for more, so the number of
 //! items that are remembered is the number of the pool's permits, however long the input is.
 
+use super::claims::Claims;
 use super::exit_sample::SamplePlan;
-use super::item::{Item, Meta, shown_url};
+use super::item::{Meta, shown_url};
+use super::job_source::{Claimed, Job, LeaseId};
+use super::lease_book::LeaseBook;
 use super::record::AttemptRecord;
-use super::source::{Entry, Items};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::message::{IntoRequest, Request, Setting};
 use crate::policy::{Retry, Timeouts};
 use http::Method;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One job: a request, or the mistake that stands in its place.
@@ -33,44 +36,92 @@ pub(super) struct Flying {
     pub(super) meta: Option<Meta>,
     /// The request, where it may be needed again.
     pub(super) request: Option<Request>,
-    /// Whether the line described no request.
-    pub(super) bad: bool,
+    pub(super) what: What,
     /// The attempts of earlier passes.
     pub(super) earlier: Vec<AttemptRecord>,
-    /// Whether it is a sample of the exits and no URL of the input.
-    pub(super) sample: bool,
+    /// The lease of its job, where it has one.
+    pub(super) lease: Option<LeaseId>,
+}
+
+/// What flies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Request,
+    /// A job that describes no request.
+    Bad,
+    /// A job that was handed out too often.
+    Poison,
+    /// A sample of the exits, and no job at all.
+    Sample,
 }
 
 /// What the feeding and the taking side share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     flying: HashMap<u64, Flying>,
-    pub(super) done: u64,
-    pub(super) repeated: u64,
+    /// Why the input could not be read on.
     pub(super) broken: Option<Error>,
-    /// Set where results can no longer be kept: then nothing more is fed.
-    pub(super) ended: bool,
+    pub(super) leases: LeaseBook,
+    /// Claimed, and not to be fed any more.
+    pub(super) unfed: Vec<LeaseId>,
+    /// Claimed, and found to have a record already.
+    pub(super) done_before: Vec<LeaseId>,
 }
 
 /// A handle on [`Shared`].
 #[derive(Debug, Clone, Default)]
-pub(super) struct Board(Arc<Mutex<Shared>>);
+pub(super) struct Board(Arc<(Mutex<Shared>, Flags)>);
+
+/// What can be asked for each job without a lock.
+#[derive(Debug, Default)]
+struct Flags {
+    ended: AtomicBool,
+    leased: AtomicBool,
+}
 
 impl Board {
     pub(super) fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the item with this index off the board.
     pub(super) fn take(&self, index: u64) -> Option<Flying> {
         self.lock().flying.remove(&index)
     }
+
+    /// Results can no longer be kept: nothing more is fed.
+    pub(super) fn end(&self) {
+        self.0.1.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.0.1.ended.load(Ordering::Relaxed)
+    }
+
+    /// Somebody has to be answered for jobs.
+    pub(super) fn has_leases(&self) {
+        self.0.1.leased.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_leased(&self) -> bool {
+        self.0.1.leased.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug)]
 enum From {
-    Items(Box<Items>),
+    Input(Input),
     Held(std::vec::IntoIter<Flying>),
+}
+
+/// The input, and what is decided of its jobs before they are fed.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) claims: Claims,
+    /// Whether requests have to be kept for another pass.
+    pub(super) keep: bool,
+    /// A job that was handed out more often is not tried again.
+    pub(super) max_deliveries: u32,
 }
 
 /// The jobs of one pass, in order; the pool numbers them from 0 as this does.
@@ -100,12 +151,12 @@ impl Feed {
     }
 
     /// The first pass: the input.
-    pub(super) fn input(items: Items, board: Board, keep: bool) -> Self {
+    pub(super) fn input(input: Input, board: Board) -> Self {
         Self {
-            from: From::Items(Box::new(items)),
+            keep: input.keep,
+            from: From::Input(input),
             board,
             index: 0,
-            keep,
             settings: PassSettings::default(),
             samples: None,
         }
@@ -123,7 +174,7 @@ impl Feed {
 
     fn next_url(&mut self) -> Option<(Flying, Fed)> {
         match &mut self.from {
-            From::Items(items) => Self::next_of_input(items, &self.board, self.keep),
+            From::Input(input) => input.claims.next().map(|claimed| input.begin(claimed)),
             From::Held(held) => {
                 let mut flying = held.next()?;
                 let mut request =
@@ -140,33 +191,6 @@ impl Feed {
         }
     }
 
-    fn next_of_input(items: &mut Items, board: &Board, keep: bool) -> Option<(Flying, Fed)> {
-        let entry = items.next();
-        let mut shared = board.lock();
-        shared.done = items.skipped_done();
-        shared.repeated = items.skipped_repeated();
-        match entry? {
-            Entry::Item(item) => Some(Self::of_item(item, keep)),
-            Entry::Bad { error, key, text, .. } => {
-                let flying = Flying {
-                    id: key.to_string(),
-                    url: text,
-                    method: Method::GET,
-                    meta: None,
-                    request: None,
-                    bad: true,
-                    earlier: Vec::new(),
-                    sample: false,
-                };
-                Some((flying, Fed(Err(error))))
-            }
-            Entry::Broken(error) => {
-                shared.broken = Some(error);
-                None
-            }
-        }
-    }
-
     fn of_sample(request: Request) -> (Flying, Fed) {
         let flying = Flying {
             id: String::new(),
@@ -174,25 +198,60 @@ impl Feed {
             method: request.method.clone(),
             meta: None,
             request: None,
-            bad: false,
+            what: What::Sample,
             earlier: Vec::new(),
-            sample: true,
+            lease: None,
         };
         (flying, Fed(Ok(request)))
     }
+}
 
-    fn of_item(item: Item, keep: bool) -> (Flying, Fed) {
+impl Input {
+    /// What is remembered of a job, and what is fed.
+    fn begin(&self, claimed: Claimed) -> (Flying, Fed) {
+        let Claimed { job, lease } = claimed;
+        let deliveries = lease.as_ref().map_or(1, |lease| lease.deliveries);
+        let lease = lease.map(|lease| lease.id);
+        let item = match job {
+            Job::Item(item) => item,
+            Job::Bad { error, id, text } => {
+                let flying = Flying {
+                    id,
+                    url: text,
+                    method: Method::GET,
+                    meta: None,
+                    request: None,
+                    what: What::Bad,
+                    earlier: Vec::new(),
+                    lease,
+                };
+                return (flying, Fed(Err(error)));
+            }
+        };
+        let is_poison = deliveries > self.max_deliveries;
         let flying = Flying {
             id: item.id(),
             url: shown_url(&item.request),
             method: item.request.method.clone(),
             meta: item.meta,
-            request: keep.then(|| item.request.clone()),
-            bad: false,
+            request: (self.keep && !is_poison).then(|| item.request.clone()),
+            what: if is_poison { What::Poison } else { What::Request },
             earlier: Vec::new(),
-            sample: false,
+            lease,
         };
-        (flying, Fed(Ok(item.request)))
+        let fed = if is_poison { Err(self.poison(deliveries)) } else { Ok(item.request) };
+        (flying, Fed(fed))
+    }
+
+    fn poison(&self, deliveries: u32) -> Error {
+        let before = deliveries.saturating_sub(1);
+        let text = format!(
+            "this job was handed out {before} times before and came to no end, and max_deliveries is \
+             {}; it may be what ends the processes that work on it: look at it before it is queued \
+             again",
+            self.max_deliveries
+        );
+        Error::local(ErrorKind::Internal, text)
     }
 }
 
@@ -200,7 +259,7 @@ impl Iterator for Feed {
     type Item = Fed;
 
     fn next(&mut self) -> Option<Fed> {
-        if self.board.lock().ended {
+        if self.board.is_ended() {
             return None;
         }
         let sample = self.samples.as_mut().and_then(SamplePlan::due);

@@ -109,20 +109,28 @@ impl Item {
         }
         if line.starts_with('{') {
             return match object(line) {
-                Ok((request, meta)) => Ok(Some(Self::new(place, request, meta))),
+                Ok((request, meta)) => Ok(Some(Self::new(request, place).meta(meta))),
                 Err(error) => Err(at(&place, &error)),
             };
         }
-        Ok(Some(Self::new(place, Request::new(Method::GET, line), None)))
+        Ok(Some(Self::new(Request::new(Method::GET, line), place)))
     }
 
-    fn new(place: Place, request: Request, meta: Option<Meta>) -> Self {
+    /// This request, recognised by its id, or else by method, URL and body.
+    pub fn new(request: Request, place: Place) -> Self {
         let key = match (&request.id, &request.body) {
             (Some(id), _) => Key::of_id(id),
             (None, Body::Bytes(body)) => Key::of_request(&request.method, &request.url, body),
             (None, _) => Key::of_request(&request.method, &request.url, b""),
         };
-        Self { place, key, request, meta }
+        Self { place, key, request, meta: None }
+    }
+
+    /// What comes back in the record as it is.
+    #[must_use]
+    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
     }
 }
 

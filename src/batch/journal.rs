@@ -24,7 +24,8 @@ use super::Key;
 use super::frames::{self, Rest, frame};
 use super::keyset::KeySet;
 use super::record::{VERSION, is_of_the_run, newer_version, not_a_record};
-use super::sink::{Sink, io_error};
+use super::sink::io_error;
+use super::writer::RecordWriter;
 use crate::error::{Error, ErrorKind};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -216,11 +217,11 @@ impl Journal {
         self.found
     }
 
-    /// Makes the file ready and hands it to a sink. From here on it is changed.
+    /// Makes the file ready and hands it to a writer. From here on it is changed.
     ///
     /// # Errors
     /// `Io`; the file is then as it was, or ready already.
-    pub fn begin(mut self) -> Result<Sink, Error> {
+    pub fn begin(mut self) -> Result<RecordWriter, Error> {
         self.begun = true;
         let name = self.path.display().to_string();
         let wrong = |error: io::Error| {
@@ -228,7 +229,7 @@ impl Journal {
         };
         let file = self.file.try_clone().map_err(wrong)?;
         if !self.regular {
-            return Ok(Sink::stream(name, file));
+            return Ok(RecordWriter::stream(name, file));
         }
         let (file, length) = match self.existing {
             Existing::Resume { .. } if self.found.again > 0 || self.packed && self.is_ragged => {
@@ -248,7 +249,7 @@ impl Journal {
                 (file, 0)
             }
         };
-        let sink = Sink::output(name, Box::new(file), length);
+        let sink = RecordWriter::output(name, Box::new(file), length);
         #[cfg(feature = "zstd")]
         if self.packed {
             return Ok(sink.in_frames());

@@ -28,33 +28,45 @@
 
 mod bodies;
 mod builder;
+mod claims;
+mod done_before;
 mod exit_check;
 mod exit_sample;
 mod feed;
 #[cfg(feature = "zstd")]
 mod frames;
+mod input;
 mod item;
+mod iter_source;
+mod job_source;
 mod journal;
 mod key;
 mod keyset;
+mod lease_book;
+mod line_jobs;
 mod parallel;
 mod proxy_check;
 mod record;
 mod redact;
 mod report;
 mod run;
+mod settling;
 mod sink;
 mod source;
 mod stop;
 mod syncing;
 mod tally;
 mod window;
+mod writer;
 
 pub use bodies::Bodies;
 pub use builder::{Batch, BatchBuilder};
 pub use exit_check::{Exits, address_in, exit_check};
 pub use exit_sample::ExitSamples;
+pub use input::Input;
 pub use item::{Item, Meta, Place};
+pub use iter_source::{IntoJob, IterSource};
+pub use job_source::{Claimed, JobSource, Lease, LeaseId, Lost, Supply};
 pub use journal::{Done, Existing, Found, Journal};
 pub use key::Key;
 pub use proxy_check::{
@@ -65,8 +77,9 @@ pub use record::{
     AttemptRecord, ErrorRecord, Record, RefusedRecord, TimingsRecord, VERSION, class_of,
 };
 pub use report::{FoundConcurrency, Plan, Progress, Summary};
-pub use sink::{Output, Sink, SinkError};
+pub use sink::{FnSink, Sink, SinkError};
 pub use source::{Checked, Entry, Items, Source};
 pub use stop::{Outcome, Stopped, exit_code_of};
 pub use syncing::Durable;
 pub use tally::{Exceptions, Longest, Tally, Way};
+pub use writer::{Output, RecordWriter};

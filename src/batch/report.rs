@@ -124,6 +124,12 @@ pub struct Summary {
     pub failed_before: u64,
     /// Input lines left out because they repeat another one.
     pub repeated: u64,
+    /// Of `failed`, jobs that went to the dead letters of their queue.
+    #[serde(default)]
+    pub dead_lettered: u64,
+    /// Jobs whose lease was lost to another consumer of their queue; most have no record here.
+    #[serde(default)]
+    pub leases_lost: u64,
     /// Passes that were begun.
     pub passes: u32,
     /// URLs by class.

@@ -1,13 +1,16 @@
 //! The loop of a run: finished jobs in, records out, until the input ends or something stops it.
 
 use super::bodies::Bodies;
+use super::claims::Claims;
 use super::exit_sample::{ExitSamples, Sampling};
-use super::feed::{Board, Feed, Flying, PassSettings};
+use super::feed::{self, Board, Feed, Flying, PassSettings, What};
+use super::input;
 use super::record::{Record, class_of};
 use super::report::Progress;
+use super::settling::{Ending, Settling};
 use super::sink::{Sink, SinkError};
-use super::source::Items;
 use super::stop::Stopped;
+use super::syncing::sync_bodies;
 use super::tally::Tally;
 use super::window::Window;
 use crate::policy::{Class, LastOutcomes};
@@ -47,7 +50,10 @@ pub(super) type OnRecord = Box<dyn FnMut(&Record) + Send>;
 pub(super) struct Run<'a, J> {
     pub(super) jobs: &'a J,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) sink: Sink,
+    pub(super) sink: Box<dyn Sink>,
+    /// Whether the sink is to make each record durable before the next.
+    pub(super) sync_each: bool,
+    pub(super) max_deliveries: u32,
     pub(super) bodies: Option<Bodies>,
     pub(super) passes: u32,
     pub(super) pass_settings: PassSettings,
@@ -66,6 +72,8 @@ pub(super) struct Ended {
     pub(super) tally: Tally,
     pub(super) unfinished: u64,
     pub(super) repeated: u64,
+    pub(super) dead_lettered: u64,
+    pub(super) lost: u64,
     pub(super) passes: u32,
     pub(super) elapsed: Duration,
     pub(super) exits: Option<ExitSamples>,
@@ -77,6 +85,7 @@ struct State {
     started: Instant,
     told: Option<Instant>,
     board: Board,
+    settling: Settling,
     tally: Tally,
     pass: u32,
     held: Vec<Flying>,
@@ -87,13 +96,14 @@ struct State {
 }
 
 impl<J: Jobs> Run<'_, J> {
-    /// Runs the items to their end.
-    pub(super) fn run(mut self, items: Items) -> Ended {
+    /// Runs the jobs of the input to their end.
+    pub(super) fn run(mut self, input: input::Jobs) -> Ended {
         let board = Board::default();
         let mut state = State {
             started: self.clock.now(),
             told: None,
             board: board.clone(),
+            settling: Settling::new(Arc::clone(&input.source), board.clone()),
             tally: Tally::new(),
             pass: 1,
             held: Vec::new(),
@@ -102,15 +112,22 @@ impl<J: Jobs> Run<'_, J> {
             closing: None,
         };
         let jobs = self.jobs;
-        let mut feed = Feed::input(items, board.clone(), self.passes > 1);
+        let input = feed::Input {
+            claims: Claims::new(input, board.clone(), Arc::clone(&self.clock)),
+            keep: self.passes > 1,
+            max_deliveries: self.max_deliveries,
+        };
+        let mut feed = Feed::input(input, board.clone());
         loop {
             self.tell(&mut state, true);
             let feed_now = feed.with_samples(self.sampling.as_ref().map(Sampling::plan));
             jobs.run(feed_now, &mut |finished| {
+                self.keep_leases(&mut state);
                 match finished {
                     Some(finished) => self.take(finished, &mut state),
                     None => self.tick(&mut state),
                 }
+                state.settling.settle(self.sink.durable(), self.clock.now());
                 self.tell(&mut state, false);
                 self.look_at_the_clock(&mut state);
             });
@@ -122,7 +139,8 @@ impl<J: Jobs> Run<'_, J> {
                 break;
             }
             state.pass += 1;
-            let held = std::mem::take(&mut state.held);
+            let mut held = std::mem::take(&mut state.held);
+            held.retain(|flying| state.settling.holds(flying.lease.as_ref()));
             let keep = state.pass < self.passes;
             feed = Feed::held(held, board.clone(), keep, self.pass_settings.clone());
         }
@@ -134,14 +152,18 @@ impl<J: Jobs> Run<'_, J> {
         if let Err(error) = self.sink.sync(now) {
             state.stopped.get_or_insert(Stopped::of_sink(error));
         }
+        if let Err(error) = state.settling.finish(self.sink.durable()) {
+            state.stopped.get_or_insert(Stopped::SourceFailed(error));
+        }
         self.tell(&mut state, true);
-        let mut shared = state.board.lock();
-        if let Some(error) = shared.broken.take() {
+        if let Some(error) = state.board.lock().broken.take() {
             state.stopped.get_or_insert(Stopped::SourceFailed(error));
         }
         Ended {
             unfinished: state.unfinished + state.held.len() as u64,
-            repeated: shared.repeated,
+            repeated: state.settling.repeated(),
+            dead_lettered: state.settling.dead_lettered(),
+            lost: state.settling.lost(),
             passes: state.pass,
             elapsed: now.saturating_duration_since(state.started),
             tally: state.tally,
@@ -151,21 +173,29 @@ impl<J: Jobs> Run<'_, J> {
     }
 
     fn take(&mut self, mut finished: Finished, state: &mut State) {
-        let flying = state.board.take(finished.index);
+        let mut flying = state.board.take(finished.index);
         let is_void = finished.is_cancelled() || state.stopped.is_some();
-        if flying.as_ref().is_some_and(|flying| flying.sample) {
+        if flying.as_ref().is_some_and(|flying| flying.what == What::Sample) {
             if !is_void {
                 self.take_sample(&finished, state);
             }
             return;
         }
-        let (Some(mut flying), false) = (flying, is_void) else {
+        if is_void {
+            state.settling.drop_job(flying.as_mut().and_then(|flying| flying.lease.take()));
+        }
+        let Some(mut flying) = flying.filter(|_| !is_void) else {
             state.unfinished += 1;
             return;
         };
+        if !state.settling.holds(flying.lease.as_ref()) {
+            // Somebody else has the job, and writes its record.
+            return;
+        }
         finished.url = std::mem::take(&mut flying.url);
         finished.method = flying.method.clone();
-        let class = if flying.bad { Class::Input } else { class_of(&finished) };
+        let is_bad = flying.what == What::Bad;
+        let class = if is_bad { Class::Input } else { class_of(&finished) };
         let earlier = std::mem::take(&mut flying.earlier);
         let mut record =
             Record::of(&finished, &flying.id, state.pass, self.clock.wall()).after(earlier);
@@ -191,6 +221,8 @@ impl<J: Jobs> Run<'_, J> {
         record.meta = flying.meta.take();
         match self.write(&finished, &mut record) {
             Ok(()) => {
+                let ending = Ending::of(flying.what, &record);
+                state.settling.wrote(flying.lease, ending);
                 state.tally.add(&record);
                 if let Some(told) = &mut self.on_record {
                     told(&record);
@@ -228,6 +260,15 @@ impl<J: Jobs> Run<'_, J> {
         }
     }
 
+    /// Extends the leases; without them, what is done here is done elsewhere too.
+    fn keep_leases(&mut self, state: &mut State) {
+        let Err(error) = state.settling.extend(self.clock.now()) else { return };
+        if let (None, None) = (&state.closing, self.jobs.stopped()) {
+            self.jobs.close(error.message().to_owned());
+            state.closing = Some(Stopped::SourceFailed(error));
+        }
+    }
+
     /// Lets time go on for the sink while nothing ends.
     fn tick(&mut self, state: &mut State) {
         if state.stopped.is_none()
@@ -240,7 +281,7 @@ impl<J: Jobs> Run<'_, J> {
     /// Ends the run: nothing that comes now can be kept, so there is no use in finishing it.
     fn fail(&mut self, error: SinkError, state: &mut State) {
         state.stopped = Some(Stopped::of_sink(error));
-        state.board.lock().ended = true;
+        state.board.end();
         self.jobs.abort();
     }
 
@@ -249,28 +290,33 @@ impl<J: Jobs> Run<'_, J> {
         if let Some(Err(leak)) = taken {
             state.stopped =
                 Some(Stopped::Failure { kind: leak.kind(), message: leak.message().to_owned() });
-            state.board.lock().ended = true;
+            state.board.end();
             self.jobs.abort();
         }
     }
 
     fn write(&mut self, finished: &Finished, record: &mut Record) -> Result<(), SinkError> {
-        if let Some(bodies) = &mut self.bodies {
-            let response = match &finished.result {
-                Ok(response) => Some(response),
-                Err(error) => error.response(),
-            };
-            if let Some(response) = response.filter(|response| !response.body().is_empty()) {
-                let media_type = response.headers().get(CONTENT_TYPE);
-                let media_type = media_type.and_then(|value| value.to_str().ok());
-                let kept = bodies.store(response.body(), media_type, response.url());
-                record.body_file =
-                    Some(kept.map_err(|error| SinkError::of_bodies(error, bodies.folder()))?);
-                // A record must not outlive the body that it names.
-                self.sink.rely_on(bodies.unsynced());
+        let response = match &finished.result {
+            Ok(response) => Some(response),
+            Err(error) => error.response(),
+        };
+        let with_body = response.filter(|response| !response.body().is_empty());
+        if let (Some(bodies), Some(response)) = (&mut self.bodies, with_body) {
+            let media_type = response.headers().get(CONTENT_TYPE);
+            let media_type = media_type.and_then(|value| value.to_str().ok());
+            let kept = bodies.store(response.body(), media_type, response.url());
+            record.body_file =
+                Some(kept.map_err(|error| SinkError::of_bodies(error, bodies.folder()))?);
+            // A record must not outlive the body that it names.
+            if self.sync_each {
+                sync_bodies(&std::mem::take(bodies.unsynced()))?;
+            } else {
+                self.sink.rely_on(bodies.unsynced())?;
             }
         }
-        self.sink.write(record, self.clock.now())
+        let now = self.clock.now();
+        self.sink.write(record, response, now)?;
+        if self.sync_each { self.sink.sync(now) } else { Ok(()) }
     }
 
     fn tell(&mut self, state: &mut State, always: bool) {

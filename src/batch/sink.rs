@@ -1,81 +1,197 @@
-//! Where the records go: a JSON Lines file, or a stream such as standard output.
+//! Where the records go.
 //!
-//! A URL counts as done when its line stands completely in the results, so that is the one thing
-//! that is taken care of here. A record is written with one call, whole with its line feed, by one
-//! thread: lines never interleave, and a run that is killed leaves at most one torn line at the
-//! end. Where a write fails (the disk is full, say), the part of the line that did arrive is cut
-//! off again: what is in the file is true. Under zstd the same holds of frames of many lines.
+//! A run needs four things of it: that it takes a record, that it says how many of those that it has
+//! taken would survive a crash of the machine, that it can be asked to make all of them survive, and
+//! that it tells a full disk from a reader who has gone. The second is what everything else hangs
+//! on: a job is acknowledged where it came from only when its record is durable, so a sink that
+//! promises too early loses URLs, and one that never promises only has them done again.
 //!
-//! How much a crash of the machine itself can take is a matter of `fsync`, which is far too slow to
-//! call for every record, and too slow to wait for. A sync begins with every 1000th record and where
-//! a second has passed since the last one, on a thread of its own, while writing goes on; writing
-//! waits only where 10 000 records are not known to be durable. Where none may be lost
-//! ([`Sink::sync_each`]), a record is durable before it counts as written.
+//! [`RecordWriter`](super::RecordWriter) is the sink of files and streams. [`FnSink`] makes one of a
+//! closure, for programs that keep the results themselves.
 
 use super::record::Record;
-use super::syncing::{Durable, Syncing, ToSync, sync_bodies};
+use super::syncing::sync_bodies;
 use crate::error::{Error, ErrorKind, Fault, Phase};
+use crate::message::Response;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A sync begins, and a frame ends, with so many records.
-const SYNC_RECORDS: u64 = 1000;
-/// Or after so long.
-const SYNC_AFTER: Duration = Duration::from_secs(1);
-/// So many records that are not known to be durable hold the writing up.
-const MOST_UNSYNCED: u64 = 10_000;
-/// A frame ends with so many bytes, too, since they are held in memory.
-const FRAME_BYTES: usize = 1024 * 1024;
-
-/// Something that takes bytes and can be cut and synced, as a file can.
-pub trait Output: Write + Send {
-    /// Forgets everything after the first `length` bytes.
+/// Takes the records of a run, on one thread and one after the other.
+///
+/// # Examples
+/// A sink that keeps the records in a database, a transaction for each hundred of them:
+/// ```
+/// use longhaul::Response;
+/// use longhaul::batch::{Record, Sink, SinkError};
+/// use std::time::Instant;
+///
+/// # struct Database;
+/// # impl Database {
+/// #     fn insert(&mut self, _: &str, _: &[u8]) -> Result<(), longhaul::Error> { Ok(()) }
+/// #     fn commit(&mut self) -> Result<(), longhaul::Error> { Ok(()) }
+/// # }
+/// struct Rows {
+///     database: Database,
+///     written: u64,
+///     durable: u64,
+/// }
+///
+/// impl Sink for Rows {
+///     fn write(
+///         &mut self,
+///         record: &Record,
+///         response: Option<&Response>,
+///         now: Instant,
+///     ) -> Result<(), SinkError> {
+///         let body = response.map_or(&[][..], |response| response.body());
+///         self.database.insert(&record.url, body).map_err(SinkError::Failed)?;
+///         self.written += 1;
+///         if self.written - self.durable >= 100 { self.sync(now) } else { Ok(()) }
+///     }
+///
+///     fn sync(&mut self, _: Instant) -> Result<(), SinkError> {
+///         self.database.commit().map_err(SinkError::Failed)?;
+///         self.durable = self.written;
+///         Ok(())
+///     }
+///
+///     fn durable(&self) -> u64 {
+///         self.durable
+///     }
+/// }
+/// ```
+pub trait Sink: Send {
+    /// Takes one record, with the response where one came: of the last attempt, its body included.
     ///
     /// # Errors
-    /// Those of the system.
-    fn cut(&mut self, length: u64) -> io::Result<()>;
+    /// The record was not taken. The run ends with the first of them.
+    fn write(
+        &mut self,
+        record: &Record,
+        response: Option<&Response>,
+        now: Instant,
+    ) -> Result<(), SinkError>;
 
-    /// A second handle, by which another thread can sync what was written; `None` where there is
-    /// nothing to sync.
+    /// Is told that time goes on while nothing is written, about ten times a second.
+    ///
+    /// # Defaults
+    /// Does nothing.
     ///
     /// # Errors
-    /// Those of the system.
-    fn durable(&self) -> io::Result<Option<Box<dyn Durable>>>;
-}
-
-impl Output for File {
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)
-    }
-
-    fn durable(&self) -> io::Result<Option<Box<dyn Durable>>> {
-        Ok(Some(Box::new(self.try_clone()?)))
-    }
-}
-
-/// A stream can neither be cut nor synced.
-struct Stream<W>(W);
-
-impl<W: Write> Write for Stream<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl<W: Write + Send> Output for Stream<W> {
-    fn cut(&mut self, _: u64) -> io::Result<()> {
+    /// As [`write`](Self::write), of records taken before.
+    fn tick(&mut self, _now: Instant) -> Result<(), SinkError> {
         Ok(())
     }
 
-    fn durable(&self) -> io::Result<Option<Box<dyn Durable>>> {
-        Ok(None)
+    /// Returns once every record so far will survive a crash of the machine. It is called at the
+    /// end of the run, however that comes about.
+    ///
+    /// # Errors
+    /// What [`durable`](Self::durable) does not count may be lost.
+    fn sync(&mut self, now: Instant) -> Result<(), SinkError>;
+
+    /// How many of the records, in the order in which they were taken, will survive a crash of the
+    /// machine. It never falls.
+    fn durable(&self) -> u64;
+
+    /// Is told of files (kept bodies) that the next record names, and takes them out of the list.
+    /// The record must not count as durable before they are.
+    ///
+    /// # Defaults
+    /// Syncs them here and now.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn rely_on(&mut self, files: &mut Vec<PathBuf>) -> Result<(), SinkError> {
+        sync_bodies(&std::mem::take(files))
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    fn write(
+        &mut self,
+        record: &Record,
+        response: Option<&Response>,
+        now: Instant,
+    ) -> Result<(), SinkError> {
+        (**self).write(record, response, now)
+    }
+
+    fn tick(&mut self, now: Instant) -> Result<(), SinkError> {
+        (**self).tick(now)
+    }
+
+    fn sync(&mut self, now: Instant) -> Result<(), SinkError> {
+        (**self).sync(now)
+    }
+
+    fn durable(&self) -> u64 {
+        (**self).durable()
+    }
+
+    fn rely_on(&mut self, files: &mut Vec<PathBuf>) -> Result<(), SinkError> {
+        (**self).rely_on(files)
+    }
+}
+
+/// A closure as a sink. What it returned from counts as durable.
+///
+/// # Examples
+/// ```
+/// use longhaul::batch::FnSink;
+///
+/// let (send, results) = std::sync::mpsc::channel();
+/// let sink = FnSink::new(move |record, response| {
+///     let title = response.and_then(|response| response.text().ok());
+///     let _nobody_reads_on = send.send((record.url.clone(), title));
+///     Ok(())
+/// });
+/// # let _ = (sink, results);
+/// ```
+pub struct FnSink<F> {
+    take: F,
+    taken: u64,
+}
+
+impl<F> FnSink<F>
+where
+    F: FnMut(&Record, Option<&Response>) -> Result<(), SinkError> + Send,
+{
+    /// Gives each record to `take`, with the response where one came.
+    pub fn new(take: F) -> Self {
+        Self { take, taken: 0 }
+    }
+}
+
+impl<F> Sink for FnSink<F>
+where
+    F: FnMut(&Record, Option<&Response>) -> Result<(), SinkError> + Send,
+{
+    fn write(
+        &mut self,
+        record: &Record,
+        response: Option<&Response>,
+        _: Instant,
+    ) -> Result<(), SinkError> {
+        (self.take)(record, response)?;
+        self.taken += 1;
+        Ok(())
+    }
+
+    fn sync(&mut self, _: Instant) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn durable(&self) -> u64 {
+        self.taken
+    }
+}
+
+impl<F> fmt::Debug for FnSink<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FnSink({} taken)", self.taken)
     }
 }
 
@@ -115,7 +231,7 @@ impl SinkError {
 #[cfg(feature = "zstd")]
 impl SinkError {
     /// That so many records went with a frame.
-    fn and_lost(self, records: u64) -> Self {
+    pub(super) fn and_lost(self, records: u64) -> Self {
         let with = |error: Error| {
             let text = format!(
                 "{}; the last {records} records are not in it, and a resumption does them again",
@@ -145,273 +261,3 @@ impl std::error::Error for SinkError {}
 pub(super) fn io_error(text: String, error: io::Error) -> Error {
     Error::new(ErrorKind::Io, Phase::Prepare, Fault::Local, text).with_source(error)
 }
-
-/// Writes records, one a line.
-pub struct Sink {
-    out: Box<dyn Output>,
-    name: String,
-    form: Form,
-    /// Up to where the output consists of complete lines or frames.
-    complete: u64,
-    line: Vec<u8>,
-    /// Bodies that the next records name and that are not known to be durable.
-    bodies: Vec<PathBuf>,
-    /// `None` where there is nothing to sync, or the first record is still to come.
-    syncing: Option<Syncing>,
-    sync_each: bool,
-    written: u64,
-    /// Of them, those that a sync is asked for, and those that are durable.
-    asked: u64,
-    durable: u64,
-    /// When the last sync was asked for.
-    asked_at: Option<Instant>,
-    /// Asked for, and not begun.
-    waiting: bool,
-    opened: bool,
-}
-
-/// How lines become bytes.
-enum Form {
-    Lines,
-    #[cfg(feature = "zstd")]
-    Frames {
-        lines: Vec<u8>,
-        records: u64,
-    },
-}
-
-impl Sink {
-    /// Records onto a stream.
-    pub fn stream(name: impl Into<String>, stream: impl Write + Send + 'static) -> Self {
-        Self::output(name, Box::new(Stream(stream)), 0)
-    }
-
-    /// Records onto standard output.
-    pub fn stdout() -> Self {
-        Self::stream("standard output", io::stdout())
-    }
-
-    /// Records behind the first `complete` bytes of an output, which are complete lines.
-    pub fn output(name: impl Into<String>, out: Box<dyn Output>, complete: u64) -> Self {
-        Self {
-            out,
-            name: name.into(),
-            form: Form::Lines,
-            complete,
-            line: Vec::new(),
-            bodies: Vec::new(),
-            syncing: None,
-            sync_each: false,
-            written: 0,
-            asked: 0,
-            durable: 0,
-            asked_at: None,
-            waiting: false,
-            opened: false,
-        }
-    }
-
-    /// Compresses the lines, frame by frame.
-    #[cfg(feature = "zstd")]
-    pub(super) fn in_frames(mut self) -> Self {
-        self.form = Form::Frames { lines: Vec::new(), records: 0 };
-        self
-    }
-
-    /// Whether each record is durable before [`write`](Self::write) returns, and the bodies that it
-    /// names before it is written: then a crash of the machine takes none. Default: no.
-    #[must_use]
-    pub fn sync_each(mut self, each: bool) -> Self {
-        self.sync_each = each;
-        self
-    }
-
-    /// Writes one record; `now` is for the time between two syncs.
-    ///
-    /// # Errors
-    /// The record does not stand in the output. After [`SinkError::Full`] and
-    /// [`SinkError::Failed`] no part of it does, as far as the output can be cut. Where a sync
-    /// failed that was under way, it is not known how much is on the disk.
-    pub fn write(&mut self, record: &Record, now: Instant) -> Result<(), SinkError> {
-        if !self.opened {
-            let handle = self.out.durable().map_err(|error| SinkError::of(error, &self.name))?;
-            self.syncing = handle.map(|handle| Syncing::new(&self.name, handle));
-            self.opened = true;
-        }
-        if self.sync_each {
-            // Nothing may name what is not there, not even for a moment.
-            sync_bodies(&std::mem::take(&mut self.bodies))?;
-        }
-        self.line.clear();
-        serde_json::to_writer(&mut self.line, record)
-            .map_err(|error| SinkError::of(error.into(), &self.name))?;
-        self.line.push(b'\n');
-        match &mut self.form {
-            Form::Lines => {
-                Self::append(&mut *self.out, &self.line, &mut self.complete, &self.name)?;
-            }
-            #[cfg(feature = "zstd")]
-            Form::Frames { lines, records } => {
-                lines.extend_from_slice(&self.line);
-                *records += 1;
-            }
-        }
-        self.written += 1;
-        if self.sync_each { self.sync(now) } else { self.settle(now) }
-    }
-
-    /// Is told that time goes on while nothing is written, so that what is written becomes durable.
-    ///
-    /// # Errors
-    /// Those of [`sync`](Self::sync).
-    pub fn tick(&mut self, now: Instant) -> Result<(), SinkError> {
-        if self.durable == self.written { Ok(()) } else { self.settle(now) }
-    }
-
-    /// Returns once every record so far will survive a crash of the machine.
-    ///
-    /// # Errors
-    /// [`SinkError::Full`] and [`SinkError::Failed`]: how much is on the disk is not known.
-    pub fn sync(&mut self, now: Instant) -> Result<(), SinkError> {
-        self.end_frame()?;
-        self.hear(true)?;
-        self.waiting = false;
-        self.asked_at = Some(now);
-        if self.durable < self.written {
-            let batch = self.batch();
-            self.durable = match &mut self.syncing {
-                Some(syncing) => syncing.now(batch)?,
-                None => batch.records,
-            };
-        }
-        Ok(())
-    }
-
-    /// How many records were written.
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// Is told of files that the next record names; they are synced before it is.
-    pub(super) fn rely_on(&mut self, bodies: &mut Vec<PathBuf>) {
-        self.bodies.append(bodies);
-    }
-
-    /// Begins what is due, and waits where too much is under way.
-    fn settle(&mut self, now: Instant) -> Result<(), SinkError> {
-        let since = *self.asked_at.get_or_insert(now);
-        let fresh = self.written - self.asked;
-        let is_due = fresh >= SYNC_RECORDS
-            || self.frame_length() >= FRAME_BYTES
-            || now.saturating_duration_since(since) >= SYNC_AFTER;
-        if fresh > 0 && is_due {
-            self.end_frame()?;
-            self.asked = self.written;
-            self.asked_at = Some(now);
-            self.waiting = true;
-        }
-        self.hear(false)?;
-        self.begin()?;
-        while self.written - self.durable >= MOST_UNSYNCED && self.is_busy() {
-            self.hear(true)?;
-            self.begin()?;
-        }
-        Ok(())
-    }
-
-    /// Begins the sync that was asked for, unless one is under way.
-    fn begin(&mut self) -> Result<(), SinkError> {
-        if !self.waiting || self.is_busy() {
-            return Ok(());
-        }
-        self.waiting = false;
-        let batch = self.batch();
-        match &mut self.syncing {
-            Some(syncing) => syncing.begin(batch),
-            None => {
-                self.durable = batch.records;
-                Ok(())
-            }
-        }
-    }
-
-    fn is_busy(&self) -> bool {
-        self.syncing.as_ref().is_some_and(Syncing::is_busy)
-    }
-
-    /// Notes the sync that has ended, or waits for the one that is under way.
-    fn hear(&mut self, wait: bool) -> Result<(), SinkError> {
-        if let Some(syncing) = &mut self.syncing
-            && let Some(durable) = syncing.ended(wait)?
-        {
-            self.durable = durable;
-        }
-        Ok(())
-    }
-
-    /// All that stands in the output.
-    fn batch(&mut self) -> ToSync {
-        let in_frame = match &self.form {
-            Form::Lines => 0,
-            #[cfg(feature = "zstd")]
-            Form::Frames { records, .. } => *records,
-        };
-        ToSync { bodies: std::mem::take(&mut self.bodies), records: self.written - in_frame }
-    }
-
-    fn frame_length(&self) -> usize {
-        match &self.form {
-            Form::Lines => 0,
-            #[cfg(feature = "zstd")]
-            Form::Frames { lines, .. } => lines.len(),
-        }
-    }
-
-    /// Writes the frame that is being filled.
-    fn end_frame(&mut self) -> Result<(), SinkError> {
-        #[cfg(feature = "zstd")]
-        if let Form::Frames { lines, records } = &mut self.form
-            && *records > 0
-        {
-            let framed = super::frames::frame(lines)
-                .map_err(|error| SinkError::of(error, &self.name))
-                .and_then(|frame| {
-                    Self::append(&mut *self.out, &frame, &mut self.complete, &self.name)
-                });
-            let count = std::mem::take(records);
-            lines.clear();
-            if let Err(error) = framed {
-                self.written -= count;
-                self.asked = self.asked.min(self.written);
-                return Err(error.and_lost(count));
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes all of it, or nothing.
-    fn append(
-        out: &mut dyn Output,
-        bytes: &[u8],
-        complete: &mut u64,
-        name: &str,
-    ) -> Result<(), SinkError> {
-        if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
-            if let Err(failed) = out.cut(*complete) {
-                log::warn!("{name}: a torn line is left at its end: {failed}");
-            }
-            return Err(SinkError::of(error, name));
-        }
-        *complete += bytes.len() as u64;
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Sink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sink({}, {} written)", self.name, self.written)
-    }
-}
-
-#[cfg(test)]
-mod tests;

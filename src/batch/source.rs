@@ -9,12 +9,13 @@
 //! line becomes a result of its own, and the run goes on.
 
 use super::Key;
+use super::done_before::{Before, DoneBefore};
 use super::item::{Item, Place, at, at_url};
 use super::journal::Done;
 use super::keyset::{KeySet, Met};
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -151,8 +152,8 @@ impl Source {
                 Part::File(_) | Part::Stdin | Part::Reader(..) => checked.complete = false,
             }
         }
-        let known = Known { done: done.clone(), ..Known::default() };
-        let mut items = Items::new(Self { parts, repeats: self.repeats }, known);
+        let source = Self { parts, repeats: self.repeats };
+        let mut items = Items::new(source, Known::of(done.clone()));
         let mut bad: Option<(Error, u64)> = None;
         for read in items.by_ref() {
             let item = match read {
@@ -182,7 +183,16 @@ impl Source {
 
     /// The items one by one, without those done before.
     pub fn items(self, done: Done) -> Items {
-        Items::new(self, Known { done, ..Known::default() })
+        Items::new(self, Known::of(done))
+    }
+
+    /// Whether a line may have to be waited for, as from a pipe.
+    pub(super) fn may_block(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::List(_) => false,
+            Part::File(path) => !is_regular(path).unwrap_or_default(),
+            Part::Stdin | Part::Reader(..) => true,
+        })
     }
 
     /// As [`items`](Self::items), after a [`survey`](Self::survey).
@@ -232,6 +242,28 @@ pub enum Entry {
     Broken(Error),
 }
 
+impl Entry {
+    /// What a line describes; `None` for a blank one and for a comment.
+    pub(super) fn of_line(text: &str, place: Place) -> Option<Self> {
+        match Item::parse(text, place.clone()) {
+            Ok(item) => item.map(Self::Item),
+            Err(error) => {
+                let text = text.trim();
+                let key = Key::of_request(&http::Method::GET, text, b"");
+                Some(Self::Bad { error, place, key, text: bad_text(text) })
+            }
+        }
+    }
+
+    fn key(&self) -> Option<Key> {
+        match self {
+            Self::Item(item) => Some(item.key),
+            Self::Bad { key, .. } => Some(*key),
+            Self::Broken(_) => None,
+        }
+    }
+}
+
 /// What a line of the input is to a run.
 enum Line {
     /// To be done.
@@ -245,10 +277,17 @@ enum Line {
 /// The keys that are known before the input is read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
-    done: Done,
+    pub(super) done: Done,
     /// The other lines of the input, where it was read before: then a run needs no further memory
     /// to tell which of them it has met.
     before: Arc<KeySet>,
+}
+
+impl Known {
+    /// What the results hold, of an input that was not read before.
+    pub(super) fn of(done: Done) -> Self {
+        Self { done, before: Arc::default() }
+    }
 }
 
 /// The items of a [`Source`], read as they are asked for.
@@ -256,10 +295,8 @@ pub struct Items {
     parts: VecDeque<Part>,
     open: Option<Lines>,
     repeats: bool,
-    known: Known,
-    met_done: Met,
-    /// Records of items that stand in the results more than once, as far as not met.
-    more_done: HashMap<Key, u32>,
+    done: DoneBefore,
+    before: Arc<KeySet>,
     met_before: Met,
     seen: KeySet,
     skipped_done: u64,
@@ -272,7 +309,7 @@ impl fmt::Debug for Items {
         f.debug_struct("Items")
             .field("parts", &self.parts)
             .field("open", &self.open)
-            .field("done", &self.known.done.len())
+            .field("done", &self.done.len())
             .finish_non_exhaustive()
     }
 }
@@ -292,10 +329,9 @@ impl Items {
             parts: source.parts.into(),
             open: None,
             repeats: source.repeats,
-            met_done: Met::none_of(known.done.keys()),
-            more_done: known.done.more().clone(),
+            done: DoneBefore::new(known.done),
             met_before: Met::none_of(&known.before),
-            known,
+            before: known.before,
             seen: KeySet::default(),
             skipped_done: 0,
             skipped_repeated: 0,
@@ -325,25 +361,17 @@ impl Items {
     /// What a line with this key is. Each key is noted in one place only: at its record, else where
     /// an earlier reading of the input has put it, else among those that are new.
     fn known_as(&mut self, key: Key) -> Line {
-        if let Some(place) = self.known.done.keys().find(key) {
-            if self.met_done.is_first(place) {
-                return Line::Done;
-            }
-            if !self.repeats {
-                return Line::Repeated;
-            }
-            return match self.more_done.get_mut(&key) {
-                Some(more) if *more > 0 => {
-                    *more -= 1;
-                    Line::Done
-                }
-                _ => Line::Fresh,
-            };
+        match self.done.meet(key) {
+            Before::Never => {}
+            Before::Done => return Line::Done,
+            Before::Met if !self.repeats => return Line::Repeated,
+            Before::Met if self.done.meet_further(key) => return Line::Done,
+            Before::Met => return Line::Fresh,
         }
         if self.repeats {
             return Line::Fresh;
         }
-        let is_first = match self.known.before.find(key) {
+        let is_first = match self.before.find(key) {
             Some(place) => self.met_before.is_first(place),
             None => self.seen.insert(key),
         };
@@ -388,20 +416,10 @@ impl Iterator for Items {
                     return Some(Entry::Bad { error, place, key, text });
                 }
             };
-            match Item::parse(&text, place.clone()) {
-                Ok(None) => {}
-                Ok(Some(item)) => {
-                    if self.is_wanted(item.key) {
-                        return Some(Entry::Item(item));
-                    }
-                }
-                Err(error) => {
-                    let text = text.trim();
-                    let key = Key::of_request(&http::Method::GET, text, b"");
-                    if self.is_wanted(key) {
-                        return Some(Entry::Bad { error, place, key, text: bad_text(text) });
-                    }
-                }
+            if let Some(entry) = Entry::of_line(&text, place)
+                && entry.key().is_none_or(|key| self.is_wanted(key))
+            {
+                return Some(entry);
             }
         }
     }

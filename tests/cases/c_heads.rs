@@ -3,7 +3,7 @@
 use crate::answers::{answer, get, scripted};
 use crate::roads::{Road, World, assert_is, each};
 use crate::said;
-use longhaul::batch::{Batch, Sink, Source};
+use longhaul::batch::{Batch, RecordWriter, Source};
 use longhaul::error::{ErrorKind, Fault, Phase};
 use longhaul::lab::{Origin, Script};
 use longhaul::message::MAX_CODINGS;
@@ -424,7 +424,7 @@ fn c54_a_record_names_each_cookie_that_was_set() {
     let out = tempfile::NamedTempFile::new().unwrap();
     Batch::builder(world.recipe(Road::Plain))
         .source(Source::urls([world.url(Road::Plain, "/0")]))
-        .sink(Sink::stream("the test", out.reopen().unwrap()))
+        .sink(RecordWriter::stream("the test", out.reopen().unwrap()))
         .slow_lane(None)
         .build()
         .unwrap()

@@ -2,7 +2,7 @@
 
 use crate::roads::{NAME, NoNames, Road, World, assert_is, ca, each, recipe, until};
 use http::Method;
-use longhaul::batch::{Batch, Sink, Source};
+use longhaul::batch::{Batch, RecordWriter, Source};
 use longhaul::error::{Error, ErrorKind, Fault, Phase};
 use longhaul::lab::{ClosedPort, HttpProxy, Origin, Received, Reply, Script, hostile};
 use longhaul::time::SimClock;
@@ -257,7 +257,7 @@ fn c111_a_407_out_of_a_tunnel_is_the_targets_word_and_stops_nothing() {
         let urls = ["/407", "/a", "/407", "/b"].map(|path| world.url(road, path));
         let outcome = Batch::builder(world.recipe(road))
             .source(Source::urls(urls).repeats(true))
-            .sink(Sink::stream("nowhere", std::io::sink()))
+            .sink(RecordWriter::stream("nowhere", std::io::sink()))
             .workers(2)
             .build()
             .unwrap()

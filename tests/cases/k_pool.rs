@@ -1,7 +1,7 @@
 //! Section K: a pool of proxies under a run, what stops a run, and who has to wait.
 
 use crate::roads::recipe;
-use longhaul::batch::{Batch, BatchBuilder, Outcome, Record, Sink, Source, Stopped};
+use longhaul::batch::{Batch, BatchBuilder, Outcome, Record, RecordWriter, Source, Stopped};
 use longhaul::error::{ErrorKind, WaitReason};
 use longhaul::lab::{ClosedPort, HttpProxy, Origin, Received, Reply, Script};
 use longhaul::policy::SlowLane;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 fn batch(recipe: SessionBuilder, urls: Vec<String>) -> BatchBuilder {
     Batch::builder(recipe)
         .source(Source::urls(urls))
-        .sink(Sink::stream("nowhere", std::io::sink()))
+        .sink(RecordWriter::stream("nowhere", std::io::sink()))
         .workers(8)
 }
 

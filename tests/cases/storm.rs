@@ -5,7 +5,7 @@
 
 use crate::roads::{ca, recipe};
 use longhaul::ProxyPool;
-use longhaul::batch::{Batch, Sink, Source, Stopped};
+use longhaul::batch::{Batch, RecordWriter, Source, Stopped};
 use longhaul::error::ErrorKind;
 use longhaul::lab::{HttpProxy, Origin, Received, Reply, Script, SocksProxy};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn one_refused_credential_stops_a_run_of_24_workers_with_one_attempt_each_at_mos
         let pool = ProxyPool::parse(&list).unwrap().keep_alive(!secure);
         let outcome = Batch::builder(recipe().extra_roots(root.path()).proxies(pool))
             .source(Source::urls((0..5000).map(|number| format!("{target}://a.test/{number}"))))
-            .sink(Sink::stream("nowhere", std::io::sink()))
+            .sink(RecordWriter::stream("nowhere", std::io::sink()))
             .workers(usize::try_from(WORKERS).unwrap())
             .build()
             .unwrap()
@@ -77,7 +77,7 @@ fn with_another_credential_left_the_run_goes_on_and_the_dead_one_is_left_alone()
     let list = format!("http://a:a@{}\nhttp://b:b@{}", expiring.address(), lasting.address());
     let outcome = Batch::builder(recipe().proxies(ProxyPool::parse(&list).unwrap()))
         .source(Source::urls((0..2000).map(|number| format!("http://a.test/{number}"))))
-        .sink(Sink::stream("nowhere", std::io::sink()))
+        .sink(RecordWriter::stream("nowhere", std::io::sink()))
         .workers(usize::try_from(WORKERS).unwrap())
         .build()
         .unwrap()
@@ -100,7 +100,7 @@ fn socks_credentials_stop_a_run_just_so() {
     let list = format!("socks5h://user:wrong@{}", proxy.address());
     let outcome = Batch::builder(recipe().proxies(ProxyPool::parse(&list).unwrap()))
         .source(Source::urls((0..1000).map(|number| format!("http://a.test/{number}"))))
-        .sink(Sink::stream("nowhere", std::io::sink()))
+        .sink(RecordWriter::stream("nowhere", std::io::sink()))
         .workers(usize::try_from(WORKERS).unwrap())
         .build()
         .unwrap()

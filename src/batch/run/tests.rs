@@ -1,7 +1,8 @@
 use super::*;
-use crate::batch::journal::Done;
+use crate::batch::input::Input;
 use crate::batch::record::tests::{attempt, response};
-use crate::batch::source::Source;
+use crate::batch::source::{Known, Source};
+use crate::batch::writer::RecordWriter;
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::message::{IntoRequest, Response};
 use crate::time::SimClock;
@@ -129,11 +130,17 @@ fn play(url: &str, asked: usize) -> Result<Response, Error> {
     }
 }
 
+fn lines(source: Source) -> input::Jobs {
+    Input::from(source).jobs(Known::default(), Arc::new(|| false))
+}
+
 fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held: usize) -> Ended {
     Run {
         jobs,
         clock: Arc::new(SimClock::default()),
-        sink: Sink::stream("page", page.clone()),
+        sync_each: false,
+        max_deliveries: 5,
+        sink: Box::new(RecordWriter::stream("page", page.clone())),
         bodies: None,
         passes,
         pass_settings: PassSettings::default(),
@@ -145,7 +152,7 @@ fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held:
         on_progress: None,
         on_record: None,
     }
-    .run(Source::urls(urls.iter().copied()).items(Done::default()))
+    .run(lines(Source::urls(urls.iter().copied())))
 }
 
 fn said(list: &[(&str, &str, u32, u64)]) -> Vec<(String, String, u32, u64)> {
@@ -268,7 +275,9 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
     let ended = Run {
         jobs: &jobs,
         clock: Arc::new(SimClock::default()),
-        sink: Sink::stream("page", page.clone()),
+        sync_each: false,
+        max_deliveries: 5,
+        sink: Box::new(RecordWriter::stream("page", page.clone())),
         bodies: None,
         passes: 2,
         pass_settings: PassSettings::default(),
@@ -280,7 +289,7 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
         on_progress: None,
         on_record: None,
     }
-    .run(Source::new().add_reader("pipe", reader).items(Done::default()));
+    .run(lines(Source::new().add_reader("pipe", reader)));
     assert_eq!(page.said(), said(&[("ok", "ok", 1, 1)]));
     assert_eq!(
         ended.stopped.unwrap().to_string(),
@@ -299,7 +308,9 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
     Run {
         jobs: &jobs,
         clock,
-        sink: Sink::stream("page", page),
+        sync_each: false,
+        max_deliveries: 5,
+        sink: Box::new(RecordWriter::stream("page", page)),
         bodies: None,
         passes: 1,
         pass_settings: PassSettings::default(),
@@ -311,7 +322,7 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
         on_progress: Some(Box::new(move |progress| seen.lock().unwrap().push(*progress))),
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_millis(30)))),
     }
-    .run(Source::urls(urls).items(Done::default()));
+    .run(lines(Source::urls(urls)));
     let told: Vec<_> = told.lock().unwrap().iter().map(|p| (p.ok, p.elapsed.as_millis())).collect();
     assert_eq!(told, [(0, 0), (4, 120), (8, 240), (10, 300)]);
 }
@@ -323,7 +334,9 @@ fn bodies_are_named_in_their_records() {
     Run {
         jobs: &jobs,
         clock: Arc::new(SimClock::default()),
-        sink: Sink::stream("page", page.clone()),
+        sync_each: false,
+        max_deliveries: 5,
+        sink: Box::new(RecordWriter::stream("page", page.clone())),
         bodies: Some(Bodies::new(folder.path()).unwrap()),
         passes: 1,
         pass_settings: PassSettings::default(),
@@ -335,7 +348,7 @@ fn bodies_are_named_in_their_records() {
         on_progress: None,
         on_record: None,
     }
-    .run(Source::urls(["http://h/ok", "http://h/404", "http://h/timeout"]).items(Done::default()));
+    .run(lines(Source::urls(["http://h/ok", "http://h/404", "http://h/timeout"])));
     let files: Vec<_> = page.records().into_iter().map(|record| record.body_file).collect();
     assert_eq!((files[0].is_some(), &files[0], files[2].as_ref()), (true, &files[1], None));
     let kept = std::fs::read(folder.path().join(files[0].as_ref().unwrap())).unwrap();
@@ -350,7 +363,9 @@ fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
     let ended = Run {
         jobs: &jobs,
         clock: Arc::new(SimClock::default()),
-        sink: Sink::stream("page", page.clone()),
+        sync_each: false,
+        max_deliveries: 5,
+        sink: Box::new(RecordWriter::stream("page", page.clone())),
         bodies: None,
         passes: 2,
         pass_settings: PassSettings::default(),
@@ -362,7 +377,7 @@ fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
         on_progress: None,
         on_record: None,
     }
-    .run(Source::urls((0..10).map(|n| format!("http://h/{n}"))).items(Done::default()));
+    .run(lines(Source::urls((0..10).map(|n| format!("http://h/{n}")))));
     (jobs, page, ended)
 }
 
@@ -416,7 +431,9 @@ fn run_until(
     Run {
         jobs,
         clock,
-        sink: Sink::stream("page", page.clone()),
+        sync_each: false,
+        max_deliveries: 5,
+        sink: Box::new(RecordWriter::stream("page", page.clone())),
         bodies: None,
         passes: 2,
         pass_settings: PassSettings::default(),
@@ -428,7 +445,7 @@ fn run_until(
         on_progress: None,
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_secs(1)))),
     }
-    .run(Source::urls(urls.iter().copied()).items(Done::default()))
+    .run(lines(Source::urls(urls.iter().copied())))
 }
 
 #[test]
@@ -473,8 +490,10 @@ fn a_window_that_closes_ends_the_run_and_says_so() {
 #[test]
 fn later_passes_have_settings_of_their_own() {
     let board = Board::default();
-    let mut input =
-        Feed::input(Source::urls(["http://h/1"]).items(Done::default()), board.clone(), true);
+    let clock = Arc::new(SimClock::default());
+    let claims = Claims::new(lines(Source::urls(["http://h/1"])), board.clone(), clock);
+    let input = feed::Input { claims, keep: true, max_deliveries: 5 };
+    let mut input = Feed::input(input, board.clone());
     let first = input.next().unwrap().into_request().unwrap();
     assert!(matches!(first.overrides.timeouts, crate::message::Setting::Inherit));
     let held = vec![board.take(0).unwrap()];

@@ -65,8 +65,8 @@ impl Output for Disk {
     }
 }
 
-fn sink(disk: &Disk) -> Sink {
-    Sink::output("results.jsonl", Box::new(disk.clone()), 0)
+fn sink(disk: &Disk) -> RecordWriter {
+    RecordWriter::output("results.jsonl", Box::new(disk.clone()), 0)
 }
 
 fn record() -> Record {
@@ -209,33 +209,15 @@ fn a_sync_that_failed_is_told_by_the_next_record_and_at_the_end() {
 }
 
 #[test]
-fn where_none_may_be_lost_each_record_is_durable_before_it_counts() {
-    let (disk, syncs, go_on) = watched();
-    let clock = SimClock::default();
-    let mut sink = sink(&disk).sync_each(true);
-    let go_on = go_on;
-    for count in 1..=3 {
-        go_on.send(Ok(())).unwrap();
-        sink.write(&record(), clock.now()).unwrap();
-        assert_eq!(syncs.try_recv().unwrap(), disk.0.lock().unwrap().bytes.len());
-        assert_eq!(sink.durable, count);
-    }
-    go_on.send(Err(io::ErrorKind::Other.into())).unwrap();
-    assert!(matches!(sink.write(&record(), clock.now()), Err(SinkError::Failed(_))));
-}
-
-#[test]
-fn a_body_is_synced_before_the_record_that_names_it() {
+fn a_body_is_synced_with_the_record_that_names_it() {
     let (disk, clock) = (Disk::default(), SimClock::default());
-    for each in [false, true] {
-        let mut sink = sink(&disk).sync_each(each);
-        // It is not there, so syncing it fails.
-        sink.rely_on(&mut vec![PathBuf::from("/nonexistent/ab/cd.html")]);
-        let written = sink.write(&record(), clock.now());
-        let error = if each { written } else { sink.sync(clock.now()) }.unwrap_err();
-        assert!(error.to_string().starts_with("/nonexistent/ab/cd.html cannot be"), "{error}");
-        assert_eq!((sink.durable, sink.written()), (0, u64::from(!each)));
-    }
+    let mut sink = sink(&disk);
+    // It is not there, so syncing it fails.
+    sink.rely_on(&mut vec![PathBuf::from("/nonexistent/ab/cd.html")]).unwrap();
+    sink.write(&record(), clock.now()).unwrap();
+    let error = sink.sync(clock.now()).unwrap_err();
+    assert!(error.to_string().starts_with("/nonexistent/ab/cd.html cannot be"), "{error}");
+    assert_eq!((sink.durable, sink.written()), (0, 1));
 }
 
 #[cfg(feature = "zstd")]
@@ -271,7 +253,8 @@ fn a_frame_ends_with_each_sync_and_is_written_whole_or_not_at_all() {
 #[test]
 fn the_full_device_is_full() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let error =
-        Sink::stream("/dev/full", full).write(&record(), SimClock::default().now()).unwrap_err();
+    let error = RecordWriter::stream("/dev/full", full)
+        .write(&record(), SimClock::default().now())
+        .unwrap_err();
     assert!(matches!(error, SinkError::Full(_)), "{error:?}");
 }
