@@ -96,6 +96,25 @@ fn exit_codes_tell_what_became_of_the_urls() {
 }
 
 #[test]
+fn later_passes_try_as_often_as_they_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let origin = Origin::builder().handler(echo).start().unwrap();
+    let url = origin.url("/503/always");
+    let flags =
+        "--no-env --backoff-factor 0 --passes 3 --total 0 --pass-total 2 --pass-deadline 10m";
+    let output = run(folder.path(), &[vec![url.as_str()], flags.split(' ').collect()].concat());
+    assert_eq!(output.status.code(), Some(1));
+    // One in the first, three in each of the others.
+    assert_eq!(origin.log().len(), 1 + 3 + 3);
+    let record = &records(&text(&output.stdout))[0];
+    assert_eq!((&record["pass"], record["attempts"].as_array().unwrap().len()), (&3.into(), 7));
+    // What is promised is the longest of all passes.
+    let messages = text(&output.stderr);
+    let promised = messages.lines().find(|line| line.contains("promised at most")).unwrap();
+    assert!(promised.contains("10 min"), "{messages}");
+}
+
+#[test]
 fn fields_and_policy_of_the_flags_reach_the_wire() {
     let folder = tempfile::tempdir().unwrap();
     let origin = Origin::builder().handler(echo).start().unwrap();

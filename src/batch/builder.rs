@@ -447,6 +447,31 @@ impl BatchBuilder {
     }
 }
 
+impl BatchBuilder {
+    /// The longest time of one URL within any of the passes.
+    fn promised(&self) -> Bound {
+        let of = |session: &SessionBuilder| match session.settings().timeouts.deadline() {
+            Some(deadline) => Bound::At(deadline),
+            None => session.worst_case(),
+        };
+        let first = of(&self.session);
+        if self.passes < 2 {
+            return first;
+        }
+        let mut later = self.session.clone();
+        if let Some(retry) = &self.pass_retry {
+            later = later.retry(retry.clone());
+        }
+        if let Some(timeouts) = self.pass_timeouts {
+            later = later.timeout(timeouts);
+        }
+        match (first, of(&later)) {
+            (Bound::At(first), Bound::At(later)) => Bound::At(first.max(later)),
+            (unbounded @ Bound::Unbounded { .. }, _) | (_, unbounded) => unbounded,
+        }
+    }
+}
+
 impl fmt::Debug for BatchBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BatchBuilder")
@@ -524,11 +549,7 @@ impl Batch {
             None => (Done::default(), Found::default()),
         };
         let (input, known) = self.settings.source.survey(&done)?;
-        let session = &self.settings.session;
-        let promised = match session.settings().timeouts.deadline() {
-            Some(deadline) => Bound::At(deadline),
-            None => session.worst_case(),
-        };
+        let promised = self.settings.promised();
         Ok(Prepared { plan: Plan { input, found, promised }, journal, known })
     }
 

@@ -543,7 +543,10 @@ impl Lines {
             Ok(0) => return None,
             Ok(_) => {}
             Err(error) => {
-                let text = format!("{place} cannot be read: {error}; the run ends here");
+                let text = format!(
+                    "{place} cannot be read: {error}; make it readable or name another input, and \
+                     resume"
+                );
                 return Some(Text::Broken(io_error(text, error)));
             }
         }

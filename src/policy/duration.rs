@@ -10,8 +10,9 @@ use std::time::Duration;
 
 /// A duration as people write it: `5`, `5s`, `0.25`, `250ms`, `1m30s`, `2h`; `none` is `None`.
 ///
-/// A number without a unit is seconds. The units are `d`, `h`, `m`, `s` and `ms`, the larger
-/// before the smaller and each at most once.
+/// A number without a unit is seconds. The units are `d`, `h`, `m` or `min`, `s` and `ms`, the larger
+/// before the smaller and each at most once. Spaces may stand around them, so what
+/// [`format_duration`] prints can be given back.
 ///
 /// # Errors
 /// `Config` for anything else, for zero, negative and non-finite values, and for more than a
@@ -41,13 +42,13 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, Error> {
 
 const NANOS: u128 = 1_000_000_000;
 
-/// The units in the order in which they have to come, in nanoseconds.
-const UNITS: [(&str, u128); 5] = [
-    ("d", 86_400 * NANOS),
-    ("h", 3600 * NANOS),
-    ("m", 60 * NANOS),
-    ("s", NANOS),
-    ("ms", NANOS / 1000),
+/// The units in the order in which they have to come, in nanoseconds, as written and as printed.
+const UNITS: [([&str; 2], u128); 5] = [
+    (["d", "d"], 86_400 * NANOS),
+    (["h", "h"], 3600 * NANOS),
+    (["m", "min"], 60 * NANOS),
+    (["s", "s"], NANOS),
+    (["ms", "ms"], NANOS / 1000),
 ];
 
 fn parse_nanos(text: &str) -> Result<u128, &'static str> {
@@ -62,15 +63,16 @@ fn parse_nanos(text: &str) -> Result<u128, &'static str> {
     }
     while !rest.is_empty() {
         let (number, behind) = split_while(rest, |c| c.is_ascii_digit() || c == '.');
-        let (unit, behind) = split_while(behind, |c| c.is_ascii_alphabetic());
+        let (unit, behind) = split_while(behind.trim_start(), |c| c.is_ascii_alphabetic());
         let first = rest.len() == text.len();
         let unit = if unit.is_empty() && first && behind.is_empty() { "s" } else { unit };
-        let at = units.iter().position(|(name, _)| unit.eq_ignore_ascii_case(name));
+        let is_it = |name: &&str| unit.eq_ignore_ascii_case(name);
+        let at = units.iter().position(|(names, _)| names.iter().any(|name| is_it(name)));
         let at = at.ok_or("the unit is unknown, missing or out of order")?;
         let scale = units.get(at).map_or(0, |(_, scale)| *scale);
         units = units.get(at + 1..).unwrap_or_default();
         total = total.saturating_add(scaled(number, scale).ok_or("the number cannot be read")?);
-        rest = behind;
+        rest = behind.trim_start();
     }
     Ok(total)
 }
@@ -99,7 +101,8 @@ fn scaled(number: &str, scale: u128) -> Option<u128> {
 /// A duration for people: `250 ms`, `158.4 s`, `2 min 39 s`, `6 h`.
 ///
 /// Fractions of a second are shown up to ten minutes, to the millisecond and rounded up, so that
-/// an upper bound stays one.
+/// an upper bound stays one. [`parse_duration`] reads it, but for zero and for more than a hundred
+/// years, which are no limits.
 pub fn format_duration(duration: Duration) -> String {
     if duration >= RetryAfter::LONGEST {
         return "more than 100 years".to_owned();
@@ -150,6 +153,10 @@ mod tests {
             ("1d12h", 129_600.0),
             (" 2H30M ", 9000.0),
             ("1s500ms", 1.5),
+            ("5 s", 5.0),
+            ("2 min 39 s", 159.0),
+            ("2MIN39S", 159.0),
+            ("1 d 1 h 1 min 1 s", 90_061.0),
         ] {
             assert_eq!(parse_duration(text).unwrap(), Some(secs(seconds)), "{text}");
         }
@@ -172,7 +179,11 @@ mod tests {
             "infinity",
             "1e3",
             "5x",
-            "5 s",
+            "5 10 s",
+            "5 minutes",
+            "5 s ,",
+            "1 min 1 m",
+            "min",
             "1.2.3",
             ".",
             "s",
@@ -235,7 +246,21 @@ mod tests {
         fn milliseconds_round_trip(millis in 1_u64..3_000_000_000) {
             let parsed = parse_duration(&format!("{millis}ms")).unwrap();
             prop_assert_eq!(parsed, Some(Duration::from_millis(millis)));
-            let _ = format_duration(Duration::from_millis(millis));
+        }
+
+        #[test]
+        fn what_is_printed_can_be_given_back(nanos in prop_oneof![
+            1_u64..2_000_000_000,
+            1_u64..700_000_000_000,
+            1_u64..10_000_000_000_000_000,
+        ]) {
+            let duration = Duration::from_nanos(nanos);
+            let shown = format_duration(duration);
+            let parsed = parse_duration(&shown).unwrap().unwrap();
+            // Rounded up at the precision of its size, and at that it stays.
+            let precision = if parsed < secs(600.0) { secs(0.001) } else { secs(1.0) };
+            prop_assert!(parsed >= duration && parsed - duration < precision, "{}", shown);
+            prop_assert_eq!(format_duration(parsed), shown);
         }
     }
 }

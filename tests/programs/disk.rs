@@ -10,6 +10,7 @@ use longhaul::lab::{Origin, Received, Reply};
 use serde_json::Value;
 
 use super::job::{Job, records};
+use super::kill::kills;
 
 /// A small file system of its own, which only root can have; gone when dropped.
 struct Disk(PathBuf);
@@ -106,4 +107,47 @@ fn a_full_disk_stops_the_run_and_with_space_it_goes_on() {
         assert_eq!(again, None, "{name}: recorded, and fetched again");
         println!("{name} on {size}: full after {} records, then complete", before.len());
     }
+}
+
+#[test]
+fn c152_a_disk_that_fills_up_again_and_again_loses_nothing() {
+    let (asked, paths) = unbounded();
+    let page = move |request: &Received| {
+        asked.send(request.path.clone()).unwrap();
+        Reply::ok("page")
+    };
+    let origin = Origin::builder().handler(page).start().unwrap();
+    let all: Vec<_> = (0..2000).map(|page| origin.url(&format!("/{page}"))).collect();
+    let job = Job::new(&all);
+    let Some(disk) = Disk::mount(job.path("disk"), "16k") else { return };
+    let name = "disk/results.jsonl";
+    let flags = ["run", "-i", "urls.txt", "-o", name, "--resume", "--no-env", "-w", "8"];
+    let times = kills();
+    let (mut before, mut filled, mut fetched) = (HashSet::new(), 0, 0);
+    for time in 1..=times {
+        // 400 bytes a record, in whole pages of memory.
+        disk.grow(&format!("{}k", 16 + time * 800 / times / 4 * 4));
+        let ended = job.end(job.command(&flags));
+        if ended.code == 0 {
+            break;
+        }
+        ended.assert_code(3);
+        assert!(ended.stderr.contains("No space left"), "{}", ended.stderr);
+        filled += 1;
+        let now = urls(&recorded(&job.path(name)));
+        assert!(now.is_superset(&before), "something that was recorded is gone");
+        let round: Vec<_> = paths.try_iter().collect();
+        let again = round.iter().find(|path| before.contains(&origin.url(path)));
+        assert_eq!(again, None, "recorded, and fetched again");
+        fetched += round.len();
+        before = now;
+    }
+    disk.grow("64m");
+    job.end(job.command(&flags)).assert_code(0);
+    fetched += paths.try_iter().count();
+    let last = recorded(&job.path(name));
+    assert_eq!(urls(&last), all.into_iter().collect());
+    assert!(last.iter().all(|record| record["ok"] == true));
+    assert!(filled >= times / 2, "too few records to fill it: {filled} times");
+    println!("full {filled} times, then complete; {} URLs fetched again", fetched - 2000);
 }

@@ -28,7 +28,7 @@ fn nothing_is_sent_and_nothing_is_lost() {
         (&["-i", "gone.txt"][..], &["-i", "gone.txt", "cannot be read"][..]),
         (&["-i", "folder"], &["-i", "folder", "name a file"]),
         #[cfg(target_os = "linux")]
-        (&["-i", "/proc/self/mem"], &["/proc/self/mem", "cannot be read"]),
+        (&["-i", "/proc/self/mem"], &["/proc/self/mem:1 cannot be read", "name another input"]),
         (&["-i", "bad-url.txt"], &["bad-url.txt:7", "htp", "http://", "correct or remove"]),
         (
             &["-i", "good.txt", "--proxies", "bad-proxy.txt"],

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -75,6 +75,21 @@ impl Job {
 
     pub(crate) fn start(&self, flags: &[&str]) -> Running {
         Running(self.over_list(flags).spawn().unwrap())
+    }
+
+    /// `longhaul run` over what is written into the pipe that comes with it, in place of the list.
+    pub(crate) fn start_piped(&self, flags: &[&str]) -> (Running, ChildStdin) {
+        let over = ["run", "-i", "-", "-o", "results.jsonl", "--no-env"];
+        let mut command = self.command(&[&over[..], flags].concat());
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take().unwrap();
+        (Running(child), input)
+    }
+
+    /// Waits until standard error has this in it.
+    pub(crate) fn wait_for_words(&self, words: &str) {
+        let is_there = || self.read("stderr").contains(words);
+        assert!(eventually(is_there), "no word of {words:?}: {}", self.read("stderr"));
     }
 
     /// Complete lines in the results so far.

@@ -89,7 +89,7 @@ fn killed_in_the_middle_again_and_again() {
 }
 
 #[test]
-fn torn_at_any_byte_it_is_whole_again() {
+fn c151_torn_at_any_byte_it_is_whole_again() {
     let Some(nginx) = Nginx::start() else { return };
     let job = Job::new((0..40).map(|page| nginx.url(&format!("/small/{page}"))));
     job.run(&[]).assert_code(0);
@@ -123,28 +123,38 @@ fn site() -> (Origin, Receiver<String>) {
 const SEED: u64 = 3;
 
 /// How often a run of 2000 URLs is ended; `LONGHAUL_KILLS` says it otherwise.
-fn kills() -> usize {
+pub(crate) fn kills() -> usize {
     std::env::var("LONGHAUL_KILLS").map_or(50, |text| text.parse().expect("LONGHAUL_KILLS"))
 }
 
-/// Begins a run over and over, and ends it after a random number of requests, until few URLs are
-/// left. `end` is told of the run, the paths of this round so far, and how many rounds there were.
+/// Flags of a run that so many ends fit into: what goes on between the last request that is counted
+/// and the end must be little beside what is left to each.
+fn flags(kills: usize) -> [&'static str; 5] {
+    match kills {
+        ..=50 => ["-w", "8", "--rate", "1000/s", "--resume"],
+        _ => ["-w", "2", "--rate", "400/s", "--resume"],
+    }
+}
+
+/// Begins a run over and over, and ends it after a random number of requests, one at least, so that
+/// the list lasts for all of them. `end` is told of the run and the paths of this round so far.
 fn interrupted(
     job: &Job,
     paths: &Receiver<String>,
-    flags: &[&str],
+    times: usize,
     mut end: impl FnMut(&mut Running, Vec<String>),
 ) -> usize {
-    let (mut dice, times) = (Dice(SEED), kills());
-    // Some more are always fetched before the end comes.
-    let most = 3000 / times + 1;
+    let mut dice = Dice(SEED);
     for time in 0..times {
-        if recorded(job).len() + 2 * most >= 2000 {
+        let left = 2000 - recorded(job).len();
+        if left < 100 {
             return time;
         }
-        let mut running = job.start(flags);
+        // Some more are always fetched before the end comes, which the next ones make up for.
+        let most = (2000 / times).min(left / (times - time)).max(1);
+        let mut running = job.start(&flags(times));
         let mut asked = Vec::new();
-        for _ in 0..dice.below(most) {
+        for _ in 0..1 + dice.below(most) {
             asked.push(paths.recv_timeout(secs(60.0)).expect("it stands still"));
         }
         end(&mut running, asked);
@@ -153,13 +163,13 @@ fn interrupted(
 }
 
 #[test]
-fn killed_at_any_moment_each_url_is_there_once() {
+fn c152_killed_at_any_moment_each_url_is_there_once() {
     let (origin, paths) = site();
     let job = Job::new((0..2000).map(|page| origin.url(&format!("/{page}"))));
     job.write("results.jsonl", "");
-    let flags = ["-w", "8", "--rate", "1000/s", "--resume"];
+    let kills = kills();
     let (mut before, mut again) = (HashSet::new(), Vec::new());
-    let ended = interrupted(&job, &paths, &flags, |running, mut asked| {
+    let ended = interrupted(&job, &paths, kills, |running, mut asked| {
         running.kill();
         asked.extend(paths.try_iter());
         let asked: HashSet<_> = asked.iter().map(|path| origin.url(path)).collect();
@@ -167,12 +177,12 @@ fn killed_at_any_moment_each_url_is_there_once() {
         before = recorded(&job);
         again.push(asked.difference(&before).count());
     });
-    job.run(&flags).assert_code(0);
+    job.run(&flags(kills)).assert_code(0);
     assert_eq!(job.all_ok_once().len(), 2000);
     // Whatever had ended and was not written: never more than a run holds at once.
     let (sum, most) = (again.iter().sum::<usize>(), again.iter().max().copied().unwrap_or(0));
     assert!(most <= 1024, "{most} fetched again after one kill");
-    assert!(ended >= kills() / 2, "it was too fast: {ended} kills");
+    assert!(ended >= kills / 2, "it was too fast: {ended} kills");
     println!("seed {SEED}: {ended} kills, {sum} URLs fetched again, at most {most} after one");
 }
 
@@ -198,28 +208,22 @@ fn killed_under_zstd_it_loses_no_more_than_a_frame() {
 }
 
 #[test]
-fn ended_by_sigterm_at_any_moment_nothing_is_fetched_twice() {
+fn c152_ended_by_sigterm_at_any_moment_nothing_is_fetched_twice() {
     let (origin, paths) = site();
     let job = Job::new((0..2000).map(|page| origin.url(&format!("/{page}"))));
     job.write("results.jsonl", "");
-    let flags = ["-w", "8", "--rate", "1000/s", "--resume"];
+    let kills = kills();
     let mut fetched = 0;
-    let mut ended = 0;
-    interrupted(&job, &paths, &flags, |running, asked| {
-        if asked.is_empty() {
-            // Before the first request nobody listens yet.
-            running.kill();
-            return;
-        }
+    let ended = interrupted(&job, &paths, kills, |running, asked| {
         running.signal(Signal::TERM);
         let code = running.wait();
         assert_eq!(code, 130, "{}", job.read("stderr"));
-        ended += 1;
         fetched += asked.len() + paths.try_iter().count();
         assert!(fetched <= job.records().len(), "something was finished in vain");
     });
-    job.run(&flags).assert_code(0);
+    job.run(&flags(kills)).assert_code(0);
     fetched += paths.try_iter().count();
     assert_eq!((job.all_ok_once().len(), fetched), (2000, 2000));
+    assert!(ended >= kills / 2, "it was too fast: {ended} times SIGTERM");
     println!("seed {SEED}: {ended} times SIGTERM, no URL fetched twice");
 }

@@ -293,7 +293,7 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
     assert_eq!(page.said(), said(&[("ok", "ok", 1, 1)]));
     assert_eq!(
         ended.stopped.unwrap().to_string(),
-        "pipe:2 cannot be read: cable; the run ends here"
+        "pipe:2 cannot be read: cable; make it readable or name another input, and resume"
     );
 }
 

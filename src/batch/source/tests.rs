@@ -69,7 +69,10 @@ fn a_failing_reader_ends_the_input_with_its_place() {
     let source = Source::new().add_reader("list", reader).add_urls(["http://b/"]);
     assert_eq!(
         source.items(Done::default()).map(shown).collect::<Vec<_>>(),
-        ["list:1 http://a/", "broken list:2 cannot be read: cable; the run ends here"]
+        [
+            "list:1 http://a/",
+            "broken list:2 cannot be read: cable; make it readable or name another input, and resume"
+        ]
     );
 }
 

@@ -15,6 +15,7 @@ mod connection;
 mod cookies;
 mod credentials;
 mod get;
+mod later;
 mod plan;
 mod proxies;
 mod shared;
@@ -24,6 +25,7 @@ pub(crate) use connection::ConnectionArgs;
 pub(crate) use cookies::CookieArgs;
 pub(crate) use credentials::CredentialArgs;
 pub(crate) use get::GetArgs;
+pub(crate) use later::LaterArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
 pub(crate) use shared::{
@@ -116,6 +118,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+
+    #[command(flatten)]
+    pub(crate) later: LaterArgs,
 
     #[command(flatten)]
     pub(crate) refusals: RefusalArgs,
@@ -252,7 +257,10 @@ mod tests {
             --proxy-header K:v --parallel-per-proxy 4 --parallel-per-credential 2 --rate-per-proxy 5/s --rate-per-credential 60/min --exit-sample 100 --connect-timeout 5 --read-timeout 25s --deadline none --total 4 \
             --connect none --read off --status 3 --redirect 5 --other 0 --forcelist 429,500-504 \
             --methods GET,HEAD --backoff-factor 0.6 --backoff-max 2m --jitter decorrelated \
-            --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 --exit-check http://e/ \
+            --retry-after-max 60 --rate 5/s --per-host 4 --passes 2 \
+            --pass-total 6 --pass-connect 4 --pass-read none --pass-status off \
+            --pass-backoff-factor 2 --pass-retry-after-max 5m --pass-connect-timeout 10 \
+            --pass-read-timeout 60 --pass-deadline none --exit-check http://e/ \
             --start-at 22:00 --stop-at 06:00 --max-time 8h --stop-on-failures 50%/200 \
             --slow-lane 2 --slow-lane-pause 1m --slow-lane-spacing 0.5 --block-status 429 \
             --block-header Via:x --block-body captcha --user u:p --digest --netrc-file n --max-body 10M \
@@ -268,6 +276,8 @@ mod tests {
         assert_eq!(retries.connect, Some(Budget::Unlimited));
         assert_eq!(retries.read, Some(Budget::Off));
         assert_eq!(retries.jitter, Some(Jitter::Decorrelated));
+        assert_eq!(run.later.pass_total, Some(Budget::Times(6)));
+        assert_eq!(run.later.pass_deadline, Some(Limit(None)));
         assert_eq!(run.proxy_use.rotate, Some(Rotate::Host));
         assert_eq!(run.ceiling.max_body, Some(10 << 20));
         assert_eq!(run.headers.len(), 2);

@@ -64,6 +64,8 @@ pub(crate) struct Plan {
     pub(crate) trust_env: bool,
     /// Timeouts, retries and what they come to.
     pub(crate) policy: Policy,
+    /// Those of the passes after the first, where they differ.
+    pub(crate) later: Option<Policy>,
     /// What is a refusal, and what becomes of it.
     pub(crate) refusals: Refusals,
     /// When it may begin and has to end.
@@ -123,6 +125,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         proxy_use,
         no_env,
         policy,
+        later,
         refusals,
         hours: HoursArgs { start_at, stop_at, max_time, stop_on_failures },
         headers,
@@ -152,7 +155,17 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
     let bodies = bodies.as_deref().map(|folder| body_folder(folder, world)).transpose()?;
     let trust_env = !*no_env;
     let proxies = Proxies::resolve(proxy_list, proxy_use, trust_env, world)?;
-    let policy = Policy::resolve(policy, !matches!(proxies, Proxies::Direct))?;
+    let proxied = !matches!(proxies, Proxies::Direct);
+    let passes = passes.map_or(1, std::num::NonZero::get);
+    let later = match later.given() {
+        None => None,
+        Some(flag) if passes < 2 => {
+            let text = "there is no pass after the first; add --passes 2";
+            return Err(UsageError::new(flag, text));
+        }
+        Some(_) => Some(Policy::resolve(&later.over(policy), proxied)?),
+    };
+    let policy = Policy::resolve(policy, proxied)?;
 
     Ok(Plan {
         inputs,
@@ -161,7 +174,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed: *retry_failed,
         sync: *sync,
         bodies,
-        passes: passes.map_or(1, std::num::NonZero::get),
+        passes,
         workers: pace.workers(),
         concurrency: pace.concurrency(),
         rate: pace.rate,
@@ -172,6 +185,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         exit_sample: proxy_use.exit_sample.map(std::num::NonZero::get),
         trust_env,
         policy,
+        later,
         refusals: Refusals::resolve(refusals)?,
         hours: Hours::resolve(*start_at, *stop_at, world.now(), &world.zone())?,
         zone: world.zone(),

@@ -118,6 +118,9 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
         .concurrency(plan.concurrency)
         .passes(plan.passes)
         .sync_each(plan.sync);
+    if let Some(later) = &plan.later {
+        builder = builder.pass_retry(later.retry.clone()).pass_timeout(later.timeouts);
+    }
     builder = builder.slow_lane(plan.refusals.lane).block_page(plan.refusals.page.clone());
     if let Some(path) = &plan.output {
         builder = builder.output(path);

@@ -24,7 +24,7 @@ pub(crate) struct Limit(pub(crate) Option<Duration>);
 
 /// A wait: zero or more, never endless.
 pub(crate) fn wait(text: &str) -> Result<Duration, String> {
-    if text.trim().trim_end_matches('s').parse::<f64>() == Ok(0.0) {
+    if text.trim().trim_end_matches('s').trim_end().parse::<f64>() == Ok(0.0) {
         return Ok(Duration::ZERO);
     }
     match parse_duration(text) {
@@ -442,6 +442,7 @@ mod tests {
     fn waits_may_be_zero_and_timeouts_may_not() {
         assert_eq!(wait("0"), Ok(Duration::ZERO));
         assert_eq!(wait("0s"), Ok(Duration::ZERO));
+        assert_eq!(wait("0 s"), Ok(Duration::ZERO));
         assert_eq!(wait("0.6"), Ok(secs(0.6)));
         assert!(wait("none").is_err());
         assert!(wait("-1").is_err());

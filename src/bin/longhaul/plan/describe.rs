@@ -5,7 +5,7 @@
 
 use super::{Input, Plan};
 use crate::args::Rotate;
-use crate::policy::describe_retries;
+use crate::policy::{Policy, describe_retries};
 use crate::proxies::Proxies;
 use longhaul::message::Verify;
 use longhaul::policy::{Bound, Concurrency, format_duration};
@@ -35,7 +35,9 @@ impl Plan {
             ("sends", self.credentials.describe().map(ToOwned::to_owned)),
             ("cookies", self.cookies.describe()),
             ("retries", Some(describe_retries(&self.policy.retry))),
-            ("one URL", Some(self.describe_worst_case())),
+            ("one URL", Some(describe_worst_case(&self.policy))),
+            ("later", self.later.as_ref().map(|later| describe_retries(&later.retry))),
+            ("", self.later.as_ref().map(describe_worst_case)),
             ("results", Some(self.describe_results())),
         ] {
             let Some(value) = value else { continue };
@@ -132,22 +134,6 @@ impl Plan {
         text
     }
 
-    /// How long one URL can take: what is enforced first, then what the policy comes to.
-    fn describe_worst_case(&self) -> String {
-        let policy = format!(
-            "policy: formula {}, exact {}, with Retry-After {}",
-            bound(&self.policy.worst.formula()),
-            bound(&self.policy.worst.exact()),
-            bound(&self.policy.worst.with_retry_after()),
-        );
-        match self.policy.timeouts.deadline() {
-            Some(deadline) => {
-                format!("at most {}, enforced; {policy}", format_duration(deadline))
-            }
-            None => format!("no deadline; {policy}"),
-        }
-    }
-
     fn describe_results(&self) -> String {
         let mut text = match &self.output {
             None => "on standard output".to_owned(),
@@ -158,6 +144,20 @@ impl Plan {
             let _ = write!(text, ", bodies in {}", folder.display());
         }
         text
+    }
+}
+
+/// How long one URL can take: what is enforced first, then what the policy comes to.
+fn describe_worst_case(policy: &Policy) -> String {
+    let worst = format!(
+        "policy: formula {}, exact {}, with Retry-After {}",
+        bound(&policy.worst.formula()),
+        bound(&policy.worst.exact()),
+        bound(&policy.worst.with_retry_after()),
+    );
+    match policy.timeouts.deadline() {
+        Some(deadline) => format!("at most {}, enforced; {worst}", format_duration(deadline)),
+        None => format!("no deadline; {worst}"),
     }
 }
 

@@ -115,6 +115,11 @@ fn every_contradiction_names_its_place_and_remedy() {
         ("-i gone.txt", &["-i: gone.txt cannot be read: ", "; name"]),
         ("-i secret", &["-i: secret cannot be read: permission denied; name"]),
         ("-i dir", &["-i: dir is a folder; name a file of URLs"]),
+        (
+            "http://a/ --pass-read 3",
+            &["--pass-read: there is no pass after the first; add --passes"],
+        ),
+        ("http://a/ --passes 1 --pass-deadline none", &["--pass-deadline: ", "add --passes 2"]),
         ("http://a/ --retry-failed", &["--retry-failed: ", "add --resume"]),
         ("http://a/ --resume", &["--resume: ", "name the results file with -o"]),
         ("http://a/ --resume -o -", &["--resume: ", "name the results file with -o"]),
@@ -324,6 +329,29 @@ fn the_policy_is_the_long_run_with_what_was_asked_for() {
         plan("http://a/ --backoff-factor 0").policy.retry,
         Retry::long_run().backoff(Backoff::exponential(Duration::ZERO))
     );
+}
+
+#[test]
+fn later_passes_have_what_was_asked_for_them_and_else_the_first_ones() {
+    assert!(plan("http://a/ --passes 3 --total 2").later.is_none());
+    let later = |line| plan(&format!("http://a/ --passes 2 {line}")).later.unwrap();
+    let asked = later("--total 1 --read 1 --methods any --pass-total 6 --pass-backoff-factor 2");
+    let retry = Retry::long_run().total(6).read(1).allowed_methods(longhaul::policy::Methods::Any);
+    let shape = Backoff::exponential(secs(2.0)).with_max(retry.backoff_shape().max());
+    assert_eq!(asked.retry, retry.backoff(shape));
+    assert_eq!(asked.timeouts.read(), Some(secs(25.0)));
+    // The deadline of the first pass would be too short for the second.
+    assert_eq!(asked.timeouts.deadline(), asked.worst.with_retry_after().duration());
+    let asked = later("--connect-timeout 3 --deadline 60 --pass-read-timeout 90");
+    assert_eq!(asked.timeouts.connect(), Some(secs(3.0)));
+    assert_eq!(asked.timeouts.read(), Some(secs(90.0)));
+    assert_eq!(asked.timeouts.deadline(), Some(secs(60.0)));
+    assert_eq!(later("--deadline 60 --pass-deadline none").timeouts.deadline(), None);
+    let words = plan("http://a/ --passes 2 --pass-status 9 --pass-deadline 5m")
+        .describe(&Counted::default());
+    let told: Vec<&str> = words.lines().skip_while(|line| !line.contains("later")).collect();
+    assert!(told[0].starts_with("  later    total 4, connect 3, read 2, status 9"), "{words}");
+    assert!(told[1].starts_with("           at most 5 min, enforced; "), "{words}");
 }
 
 #[test]
