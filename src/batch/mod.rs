@@ -37,6 +37,7 @@ mod item;
 mod journal;
 mod key;
 mod keyset;
+mod pace;
 mod parallel;
 mod proxy_check;
 mod record;
@@ -48,6 +49,8 @@ mod source;
 mod stop;
 mod syncing;
 mod tally;
+mod tally_file;
+mod watch;
 mod window;
 
 pub use bodies::Bodies;

@@ -9,6 +9,7 @@ use super::sink::{Sink, SinkError};
 use super::source::Items;
 use super::stop::Stopped;
 use super::tally::Tally;
+use super::watch::{Wanted, Watch};
 use super::window::Window;
 use crate::policy::{Class, LastOutcomes};
 use crate::time::Clock;
@@ -58,6 +59,7 @@ pub(super) struct Run<'a, J> {
     pub(super) stop_on_failures: Option<LastOutcomes>,
     pub(super) on_progress: Option<OnProgress>,
     pub(super) on_record: Option<OnRecord>,
+    pub(super) watched: Wanted,
 }
 
 /// What a run came to.
@@ -78,6 +80,7 @@ struct State {
     told: Option<Instant>,
     board: Board,
     tally: Tally,
+    watch: Watch,
     pass: u32,
     held: Vec<Flying>,
     unfinished: u64,
@@ -90,11 +93,13 @@ impl<J: Jobs> Run<'_, J> {
     /// Runs the items to their end.
     pub(super) fn run(mut self, items: Items) -> Ended {
         let board = Board::default();
+        let started = self.clock.now();
         let mut state = State {
-            started: self.clock.now(),
+            started,
             told: None,
             board: board.clone(),
             tally: Tally::new(),
+            watch: Watch::begin(std::mem::take(&mut self.watched), self.total, started),
             pass: 1,
             held: Vec::new(),
             unfinished: 0,
@@ -124,6 +129,7 @@ impl<J: Jobs> Run<'_, J> {
             state.pass += 1;
             let held = std::mem::take(&mut state.held);
             let keep = state.pass < self.passes;
+            state.watch.begin_pass(state.pass, held.len(), self.clock.now());
             feed = Feed::held(held, board.clone(), keep, self.pass_settings.clone());
         }
         self.finish(state)
@@ -135,6 +141,7 @@ impl<J: Jobs> Run<'_, J> {
             state.stopped.get_or_insert(Stopped::of_sink(error));
         }
         self.tell(&mut state, true);
+        state.watch.end();
         let mut shared = state.board.lock();
         if let Some(error) = shared.broken.take() {
             state.stopped.get_or_insert(Stopped::SourceFailed(error));
@@ -166,16 +173,16 @@ impl<J: Jobs> Run<'_, J> {
         finished.url = std::mem::take(&mut flying.url);
         finished.method = flying.method.clone();
         let class = if flying.bad { Class::Input } else { class_of(&finished) };
-        let earlier = std::mem::take(&mut flying.earlier);
-        let mut record =
-            Record::of(&finished, &flying.id, state.pass, self.clock.wall()).after(earlier);
+        let mut record = Record::of(&finished, &flying.id, state.pass, self.clock.wall());
         let again = matches!(class, Class::Retryable | Class::Refused);
         self.heed_failures(class, &mut state.closing);
-        if again
+        let held = again
             && state.pass < self.passes
             && flying.request.is_some()
-            && state.held.len() < self.most_held
-        {
+            && state.held.len() < self.most_held;
+        state.watch.pass_end(&finished, &record, held);
+        record = record.after(std::mem::take(&mut flying.earlier));
+        if held {
             flying.url = finished.url;
             if let (Some(last), refused @ Some(_)) =
                 (record.attempts.last_mut(), record.refused.take())
@@ -192,6 +199,7 @@ impl<J: Jobs> Run<'_, J> {
         match self.write(&finished, &mut record) {
             Ok(()) => {
                 state.tally.add(&record);
+                state.watch.written(&record, self.clock.now());
                 if let Some(told) = &mut self.on_record {
                     told(&record);
                 }
@@ -246,6 +254,9 @@ impl<J: Jobs> Run<'_, J> {
 
     fn take_sample(&mut self, finished: &Finished, state: &mut State) {
         let taken = self.sampling.as_mut().map(|sampling| sampling.take(finished));
+        if let Some(Ok(Some(exit))) = taken {
+            state.watch.note_exit(exit);
+        }
         if let Some(Err(leak)) = taken {
             state.stopped =
                 Some(Stopped::Failure { kind: leak.kind(), message: leak.message().to_owned() });
@@ -274,7 +285,6 @@ impl<J: Jobs> Run<'_, J> {
     }
 
     fn tell(&mut self, state: &mut State, always: bool) {
-        let Some(told) = &mut self.on_progress else { return };
         let now = self.clock.now();
         let is_soon =
             state.told.is_some_and(|last| now.saturating_duration_since(last) < PROGRESS_EVERY);
@@ -282,6 +292,9 @@ impl<J: Jobs> Run<'_, J> {
             return;
         }
         state.told = Some(now);
+        let stats = self.jobs.stats();
+        state.watch.tick(&stats, now);
+        let Some(told) = &mut self.on_progress else { return };
         let progress = Progress {
             elapsed: now.saturating_duration_since(state.started),
             total: self.total,
@@ -291,7 +304,7 @@ impl<J: Jobs> Run<'_, J> {
             pass: state.pass,
             ..Progress::default()
         };
-        told(&progress.with_stats(self.jobs.stats()));
+        told(&state.watch.complete(progress, &stats, now));
     }
 }
 

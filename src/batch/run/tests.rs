@@ -130,6 +130,16 @@ fn play(url: &str, asked: usize) -> Result<Response, Error> {
 }
 
 fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held: usize) -> Ended {
+    run_watched(jobs, page, urls, (passes, most_held), Wanted::default())
+}
+
+fn run_watched(
+    jobs: &Scripted,
+    page: &Page,
+    urls: &[&str],
+    (passes, most_held): (u32, usize),
+    watched: Wanted,
+) -> Ended {
     Run {
         jobs,
         clock: Arc::new(SimClock::default()),
@@ -144,6 +154,7 @@ fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held:
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
+        watched,
     }
     .run(Source::urls(urls.iter().copied()).items(Done::default()))
 }
@@ -279,6 +290,7 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
+        watched: Wanted::default(),
     }
     .run(Source::new().add_reader("pipe", reader).items(Done::default()));
     assert_eq!(page.said(), said(&[("ok", "ok", 1, 1)]));
@@ -310,10 +322,30 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
         stop_on_failures: None,
         on_progress: Some(Box::new(move |progress| seen.lock().unwrap().push(*progress))),
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_millis(30)))),
+        watched: Wanted::default(),
     }
     .run(Source::urls(urls).items(Done::default()));
     let told: Vec<_> = told.lock().unwrap().iter().map(|p| (p.ok, p.elapsed.as_millis())).collect();
     assert_eq!(told, [(0, 0), (4, 120), (8, 240), (10, 300)]);
+}
+
+#[test]
+fn each_attempt_is_told_once_at_the_end_of_its_pass() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let told: Arc<Mutex<Vec<(String, u32, usize)>>> = Arc::default();
+    let seen = Arc::clone(&told);
+    let on_pass_end = move |record: &Record| {
+        let path = record.url.trim_start_matches("http://h/").to_owned();
+        seen.lock().unwrap().push((path, record.pass, record.attempts.len()));
+    };
+    let watched = Wanted { on_pass_end: Some(Box::new(on_pass_end)), ..Wanted::default() };
+    let urls = ["http://h/503-twice", "http://h/ok", "http://h/503"];
+    run_watched(&jobs, &page, &urls, (2, MOST_HELD), watched);
+    let wanted = [("503-twice", 1), ("ok", 1), ("503", 1), ("503-twice", 2), ("503", 2)];
+    let wanted: Vec<_> = wanted.map(|(path, pass)| (path.to_owned(), pass, 1)).into();
+    assert_eq!(*told.lock().unwrap(), wanted);
+    let in_records: u64 = page.records().iter().map(Record::attempts_made).sum();
+    assert_eq!(in_records, 5);
 }
 
 #[test]
@@ -334,6 +366,7 @@ fn bodies_are_named_in_their_records() {
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
+        watched: Wanted::default(),
     }
     .run(Source::urls(["http://h/ok", "http://h/404", "http://h/timeout"]).items(Done::default()));
     let files: Vec<_> = page.records().into_iter().map(|record| record.body_file).collect();
@@ -361,6 +394,7 @@ fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
+        watched: Wanted::default(),
     }
     .run(Source::urls((0..10).map(|n| format!("http://h/{n}"))).items(Done::default()));
     (jobs, page, ended)
@@ -427,6 +461,7 @@ fn run_until(
         stop_on_failures: rule.map(|rule| LastOutcomes::new(rule.parse().unwrap())),
         on_progress: None,
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_secs(1)))),
+        watched: Wanted::default(),
     }
     .run(Source::urls(urls.iter().copied()).items(Done::default()))
 }
