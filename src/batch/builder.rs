@@ -575,7 +575,10 @@ impl Batch {
         let asked = settings.exit_check.as_ref().filter(|_| stopper.reason().is_none());
         if let Some((url, proxies)) = asked {
             let exits = exit_check(&settings.session, url, proxies)?;
-            log::info!("{} exits, own address {:?}", exits.shared().len(), exits.direct);
+            log::info!(
+                target: "longhaul::exits",
+                "{} exits, own address {:?}", exits.shared().len(), exits.direct
+            );
             sampling = settings.exit_sample.map(|every| {
                 Sampling::new(url.clone(), every, exits.direct, settings.session.clone())
             });
@@ -593,6 +596,10 @@ impl Batch {
         let adaptive = settings.concurrency == Concurrency::Adaptive;
         let items =
             settings.source.surveyed(prepared.known).until(move || stopper.reason().is_some());
+        match total {
+            Some(total) => log::info!(target: "longhaul::run", "begins, with {total} URLs to do"),
+            None => log::info!(target: "longhaul::run", "begins, with as many URLs as come"),
+        }
         let ended = Run {
             jobs: &pool,
             clock: settings.clock,
@@ -637,6 +644,18 @@ impl Batch {
         let is_done = input.complete && summary.unfinished == 0;
         let stopped = stopped.filter(|why| !(is_done && matches!(why, Stopped::TimeUp(_))));
         summary.stopped = stopped.as_ref().map(ToString::to_string);
+        log::info!(
+            target: "longhaul::run",
+            "ended after {:.1} s: {} URLs ok, {} failed, {} unfinished, {} attempts",
+            elapsed.as_secs_f64(),
+            summary.ok,
+            summary.failed,
+            summary.unfinished,
+            summary.attempts,
+        );
+        if let Some(why) = &summary.stopped {
+            log::info!(target: "longhaul::run", "stopped: {why}");
+        }
         Ok(Outcome { summary, tally, stopped })
     }
 }

@@ -571,6 +571,7 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
         ))),
         Err(TryLockError::Error(error)) => {
             log::warn!(
+                target: "longhaul::results",
                 "{} cannot be locked ({error}); see to it that only one run writes it",
                 path.display()
             );

@@ -227,7 +227,12 @@ impl<T: Task> Shared<T> {
             Ok(Some(reason)) => self.stop(Stage::Closing, reason),
             Ok(None) => {}
             // The result is as good as it was; only the rule is not.
-            Err(panic) => log::error!("a stop rule panicked: {}", words(&*panic)),
+            Err(panic) => {
+                log::error!(
+                    target: "longhaul::workers",
+                    "a stop rule panicked: {}", words(&*panic)
+                );
+            }
         }
     }
 }
@@ -334,7 +339,7 @@ fn schedule<T: Task>(
         // Before acting, so that whoever sees an effect finds it in the numbers.
         shared.counters.publish(&scheduler.gauges());
         if let Err(error) = crew.call(scheduler.most_flying()) {
-            log::warn!("{error}");
+            log::warn!(target: "longhaul::workers", "{error}");
             scheduler.cap(crew.made());
         }
         for action in actions.drain(..) {

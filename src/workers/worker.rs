@@ -95,6 +95,6 @@ fn step<T: Task>(
 
 fn throw_away<C>(context: Option<C>) {
     if catch_unwind(AssertUnwindSafe(|| drop(context))).is_err() {
-        log::error!("a session panicked while it was thrown away");
+        log::error!(target: "longhaul::workers", "a session panicked while it was thrown away");
     }
 }

@@ -74,7 +74,7 @@ fn begin(plan: &Plan, served: Option<&Served>) -> Result<Exit, Error> {
     }
     if let Err(error) = signals::listen(run.stopper()) {
         // The run goes on; only the orderly end on Ctrl-C is missing.
-        log::warn!("no handler for Ctrl-C: {error}");
+        log::warn!(target: "longhaul::command", "no handler for Ctrl-C: {error}");
     }
     let outcome = run.run()?;
     let exit = report(plan, &recipe, outcome)?;
