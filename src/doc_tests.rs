@@ -30,3 +30,9 @@ mod downloads {}
 mod credentials {}
 #[doc = include_str!("../docs/batches.md")]
 mod batches {}
+#[doc = include_str!("../docs/progress.md")]
+mod progress {}
+#[doc = include_str!("../docs/metrics.md")]
+mod metrics {}
+#[doc = include_str!("../docs/logging.md")]
+mod logging {}

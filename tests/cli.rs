@@ -151,7 +151,10 @@ fn the_page_and_the_help_know_the_same_flags() {
     assert_eq!(long_flags_of_help(folder.path(), "check"), of_check);
     let mut of_demo = long_flags_of_page(demo);
     // The sentence below the table refers to the table of `run` for the rest.
-    of_demo.extend(["--help", "--json-progress", "--quiet", "--verbose"].map(str::to_owned));
+    of_demo.extend(
+        ["--help", "--progress", "--progress-every", "--json-progress", "--quiet", "--verbose"]
+            .map(str::to_owned),
+    );
     of_demo.sort_unstable();
     of_demo.dedup();
     assert_eq!(long_flags_of_help(folder.path(), "demo"), of_demo);

@@ -11,17 +11,22 @@ use super::exit_sample::Sampling;
 use super::feed::{Feed, PassSettings};
 use super::input::Input;
 use super::journal::{Done, Existing, Found, Journal};
+use super::pace::Bounds;
 use super::report::{FoundConcurrency, Plan, Progress, Summary};
 use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
 use super::sink::{Sink, io_error};
 use super::source::Known;
 use super::stop::{Outcome, Stopped};
+use super::tally::Exceptions;
+use super::tally_file::TallyFile;
+use super::watch::{OnAlarm, OnPassEnd, Wanted};
 use super::window::{NAP, Window};
 use super::writer::RecordWriter;
 use crate::error::{Error, ErrorKind};
 use crate::message::Response;
 use crate::policy::{
-    BlockPage, Bound, Concurrency, FailureShare, LastOutcomes, Retry, SlowLane, Timeouts,
+    BlockPage, Bound, Concurrency, DisconnectRise, FailureShare, LastOutcomes, Retry, SlowLane,
+    Timeouts,
 };
 use crate::proxy::ProxyUrl;
 use crate::session::{Refusals, SessionBuilder};
@@ -63,6 +68,7 @@ impl fmt::Debug for To {
 struct Prepared {
     plan: Plan,
     journal: Option<Journal>,
+    tally: Option<TallyFile>,
     known: Known,
 }
 
@@ -117,6 +123,9 @@ pub struct BatchBuilder {
     on_abort: Option<Arc<dyn Fn() + Send + Sync>>,
     on_progress: Option<OnProgress>,
     on_record: Option<OnRecord>,
+    on_pass_end: Option<OnPassEnd>,
+    on_alarm: Option<OnAlarm>,
+    tally: Option<PathBuf>,
     clock: Arc<dyn Clock>,
 }
 
@@ -379,6 +388,36 @@ impl BatchBuilder {
         self
     }
 
+    /// Is told of each URL at the end of each of its passes, on the same thread: a record with the
+    /// attempts of that pass alone. Every attempt of the run is told exactly once, also those of URLs
+    /// that are held back for another pass, whose record is still to come.
+    pub fn on_pass_end(mut self, told: impl FnMut(&Record) + Send + 'static) -> Self {
+        self.on_pass_end = Some(Box::new(told));
+        self
+    }
+
+    /// Is told when connections begin to break more often than they did, once for each rise, on the
+    /// same thread; see [`DisconnectAlarm`](crate::policy::DisconnectAlarm). It is a warning of the
+    /// log, too.
+    pub fn on_alarm(mut self, told: impl FnMut(&DisconnectRise) + Send + 'static) -> Self {
+        self.on_alarm = Some(Box::new(told));
+        self
+    }
+
+    /// Keeps the table of [`Exceptions`] in this file while the run goes on: failed attempts by hour,
+    /// exception and exit, as tab-separated values.
+    ///
+    /// The file is whole whenever it is read, and at most a second behind the records. A resumption
+    /// goes on with it and counts from the records what a kill has kept out of it; without one, a file
+    /// that holds something is refused.
+    ///
+    /// # Defaults
+    /// No file; [`Outcome::tally`] has the table in the end.
+    pub fn tally(mut self, path: impl Into<PathBuf>) -> Self {
+        self.tally = Some(path.into());
+        self
+    }
+
     /// The clock of the run and of its workers.
     ///
     /// # Defaults
@@ -514,6 +553,9 @@ impl Batch {
             on_abort: None,
             on_progress: None,
             on_record: None,
+            on_pass_end: None,
+            on_alarm: None,
+            tally: None,
             clock: Arc::new(SystemClock),
         }
     }
@@ -548,9 +590,23 @@ impl Batch {
             Some(journal) => (journal.done().clone(), journal.found()),
             None => (Done::default(), Found::default()),
         };
+        let tally = self.open_tally(journal.as_ref())?;
         let (input, known) = self.settings.source.survey(&done)?;
         let promised = self.settings.promised();
-        Ok(Prepared { plan: Plan { input, found, promised }, journal, known })
+        Ok(Prepared { plan: Plan { input, found, promised }, journal, tally, known })
+    }
+
+    fn open_tally(&self, journal: Option<&Journal>) -> Result<Option<TallyFile>, Error> {
+        let Some(path) = &self.settings.tally else { return Ok(None) };
+        let resumed = matches!(self.settings.existing, Existing::Resume { .. });
+        let overwrite = self.settings.existing == Existing::Overwrite;
+        let mut tally = TallyFile::open(path, resumed, overwrite)?;
+        let mut records = Exceptions::default();
+        if let Some(journal) = journal {
+            journal.each_record(|record| records.add(record))?;
+        }
+        tally.recount(&records);
+        Ok(Some(tally))
     }
 
     /// Does the work and returns when it is done or stopped.
@@ -574,7 +630,10 @@ impl Batch {
         let asked = settings.exit_check.as_ref().filter(|_| stopper.reason().is_none());
         if let Some((url, proxies)) = asked {
             let exits = exit_check(&settings.session, url, proxies)?;
-            log::info!("{} exits, own address {:?}", exits.shared().len(), exits.direct);
+            log::info!(
+                target: "longhaul::exits",
+                "{} exits, own address {:?}", exits.shared().len(), exits.direct
+            );
             sampling = settings.exit_sample.map(|every| {
                 Sampling::new(url.clone(), every, exits.direct, settings.session.clone())
             });
@@ -589,6 +648,10 @@ impl Batch {
         let adaptive = settings.concurrency == Concurrency::Adaptive;
         let is_over = Arc::new(move || stopper.reason().is_some());
         let jobs = settings.source.jobs(prepared.known, is_over);
+        match total {
+            Some(total) => log::info!(target: "longhaul::run", "begins, with {total} URLs to do"),
+            None => log::info!(target: "longhaul::run", "begins, with as many URLs as come"),
+        }
         let ended = Run {
             jobs: &pool,
             clock: settings.clock,
@@ -608,6 +671,12 @@ impl Batch {
             stop_on_failures: settings.stop_on_failures.map(LastOutcomes::new),
             on_progress: settings.on_progress,
             on_record: settings.on_record,
+            watched: Wanted {
+                bounds: Bounds { most_attempts: settings.rate, passes: settings.passes },
+                tally: prepared.tally,
+                on_alarm: settings.on_alarm,
+                on_pass_end: settings.on_pass_end,
+            },
         }
         .run(jobs);
         let Ended { tally, unfinished, repeated, passes, elapsed, exits, stopped, .. } = ended;
@@ -632,6 +701,18 @@ impl Batch {
         let is_done = input.complete && summary.unfinished == 0;
         let stopped = stopped.filter(|why| !(is_done && matches!(why, Stopped::TimeUp(_))));
         summary.stopped = stopped.as_ref().map(ToString::to_string);
+        log::info!(
+            target: "longhaul::run",
+            "ended after {:.1} s: {} URLs ok, {} failed, {} unfinished, {} attempts",
+            elapsed.as_secs_f64(),
+            summary.ok,
+            summary.failed,
+            summary.unfinished,
+            summary.attempts,
+        );
+        if let Some(why) = &summary.stopped {
+            log::info!(target: "longhaul::run", "stopped: {why}");
+        }
         Ok(Outcome { summary, tally, stopped })
     }
 }

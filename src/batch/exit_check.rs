@@ -98,7 +98,7 @@ pub fn exit_check(
     let direct = match ask(url, map, |request| session.send(request)) {
         Ok(address) => Some(address),
         Err(error) if error.is_unsent() && error.fault() != Fault::Local => {
-            log::warn!("the own address is not known: {error}");
+            log::warn!(target: "longhaul::exits", "the own address is not known: {error}");
             None
         }
         Err(error) => return Err(error),

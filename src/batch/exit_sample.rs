@@ -70,18 +70,18 @@ impl Sampling {
         SamplePlan { url: self.url.clone(), every: self.every, since: 0 }
     }
 
-    /// Takes what came of a sample.
+    /// Takes what came of a sample; the address that it shows.
     ///
     /// # Errors
     /// `ExitLeak` where it shows the own address.
-    pub(super) fn take(&mut self, finished: &Finished) -> Result<(), Error> {
+    pub(super) fn take(&mut self, finished: &Finished) -> Result<Option<IpAddr>, Error> {
         let seen = finished.result.as_ref().ok().and_then(|response| {
             let address = read_address(response).ok()?;
             Some((address, response))
         });
         let Some((address, response)) = seen else {
             self.failed += 1;
-            return Ok(());
+            return Ok(None);
         };
         if self.seen.len() < MOST_ADDRESSES || self.seen.contains_key(&address) {
             *self.seen.entry(address).or_default() += 1;
@@ -98,7 +98,7 @@ impl Sampling {
                 );
                 Err(Error::new(ErrorKind::ExitLeak, Phase::Body, Fault::Proxy, text))
             }
-            _ => Ok(()),
+            _ => Ok(Some(address)),
         }
     }
 

@@ -23,7 +23,7 @@ use super::Key;
 #[cfg(feature = "zstd")]
 use super::frames::{self, Rest, frame};
 use super::keyset::KeySet;
-use super::record::{VERSION, is_of_the_run, newer_version, not_a_record};
+use super::record::{Record, VERSION, is_of_the_run, newer_version, not_a_record};
 use super::sink::io_error;
 use super::writer::RecordWriter;
 use crate::error::{Error, ErrorKind};
@@ -255,6 +255,22 @@ impl Journal {
             return Ok(sink.in_frames());
         }
         Ok(sink)
+    }
+
+    /// Reads all records again, those included that are to be removed.
+    pub(super) fn each_record(&self, mut each: impl FnMut(&Record)) -> Result<(), Error> {
+        if !matches!(self.existing, Existing::Resume { .. }) {
+            return Ok(());
+        }
+        let mut lines = Lines::new(self.content()?.reader, &self.path);
+        while let Some(entry) = lines.read()? {
+            if entry.is_none() {
+                continue;
+            }
+            let text = lines.buffer.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&lines.buffer);
+            each(&Record::parse(text).map_err(|error| lines.wrong(&error))?);
+        }
+        Ok(())
     }
 
     fn retries_failed(&self) -> bool {
@@ -556,6 +572,7 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
         ))),
         Err(TryLockError::Error(error)) => {
             log::warn!(
+                target: "longhaul::results",
                 "{} cannot be locked ({error}); see to it that only one run writes it",
                 path.display()
             );

@@ -44,6 +44,7 @@ mod key;
 mod keyset;
 mod lease_book;
 mod line_jobs;
+mod pace;
 mod parallel;
 mod proxy_check;
 mod record;
@@ -56,6 +57,8 @@ mod source;
 mod stop;
 mod syncing;
 mod tally;
+mod tally_file;
+mod watch;
 mod window;
 mod writer;
 

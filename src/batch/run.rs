@@ -12,6 +12,7 @@ use super::sink::{Sink, SinkError};
 use super::stop::Stopped;
 use super::syncing::sync_bodies;
 use super::tally::Tally;
+use super::watch::{Wanted, Watch};
 use super::window::Window;
 use crate::policy::{Class, LastOutcomes};
 use crate::time::Clock;
@@ -64,6 +65,7 @@ pub(super) struct Run<'a, J> {
     pub(super) stop_on_failures: Option<LastOutcomes>,
     pub(super) on_progress: Option<OnProgress>,
     pub(super) on_record: Option<OnRecord>,
+    pub(super) watched: Wanted,
 }
 
 /// What a run came to.
@@ -87,6 +89,7 @@ struct State {
     board: Board,
     settling: Settling,
     tally: Tally,
+    watch: Watch,
     pass: u32,
     held: Vec<Flying>,
     unfinished: u64,
@@ -99,12 +102,14 @@ impl<J: Jobs> Run<'_, J> {
     /// Runs the jobs of the input to their end.
     pub(super) fn run(mut self, input: input::Jobs) -> Ended {
         let board = Board::default();
+        let started = self.clock.now();
         let mut state = State {
-            started: self.clock.now(),
+            started,
             told: None,
             board: board.clone(),
             settling: Settling::new(Arc::clone(&input.source), board.clone()),
             tally: Tally::new(),
+            watch: Watch::begin(std::mem::take(&mut self.watched), self.total, started),
             pass: 1,
             held: Vec::new(),
             unfinished: 0,
@@ -142,6 +147,7 @@ impl<J: Jobs> Run<'_, J> {
             let mut held = std::mem::take(&mut state.held);
             held.retain(|flying| state.settling.holds(flying.lease.as_ref()));
             let keep = state.pass < self.passes;
+            state.watch.begin_pass(state.pass, held.len(), self.clock.now());
             feed = Feed::held(held, board.clone(), keep, self.pass_settings.clone());
         }
         self.finish(state)
@@ -156,6 +162,7 @@ impl<J: Jobs> Run<'_, J> {
             state.stopped.get_or_insert(Stopped::SourceFailed(error));
         }
         self.tell(&mut state, true);
+        state.watch.end();
         if let Some(error) = state.board.lock().broken.take() {
             state.stopped.get_or_insert(Stopped::SourceFailed(error));
         }
@@ -196,16 +203,16 @@ impl<J: Jobs> Run<'_, J> {
         finished.method = flying.method.clone();
         let is_bad = flying.what == What::Bad;
         let class = if is_bad { Class::Input } else { class_of(&finished) };
-        let earlier = std::mem::take(&mut flying.earlier);
-        let mut record =
-            Record::of(&finished, &flying.id, state.pass, self.clock.wall()).after(earlier);
+        let mut record = Record::of(&finished, &flying.id, state.pass, self.clock.wall());
         let again = matches!(class, Class::Retryable | Class::Refused);
         self.heed_failures(class, &mut state.closing);
-        if again
+        let held = again
             && state.pass < self.passes
             && flying.request.is_some()
-            && state.held.len() < self.most_held
-        {
+            && state.held.len() < self.most_held;
+        state.watch.pass_end(&finished, &record, held);
+        record = record.after(std::mem::take(&mut flying.earlier));
+        if held {
             flying.url = finished.url;
             if let (Some(last), refused @ Some(_)) =
                 (record.attempts.last_mut(), record.refused.take())
@@ -224,6 +231,7 @@ impl<J: Jobs> Run<'_, J> {
                 let ending = Ending::of(flying.what, &record);
                 state.settling.wrote(flying.lease, ending);
                 state.tally.add(&record);
+                state.watch.written(&record, self.clock.now());
                 if let Some(told) = &mut self.on_record {
                     told(&record);
                 }
@@ -287,6 +295,9 @@ impl<J: Jobs> Run<'_, J> {
 
     fn take_sample(&mut self, finished: &Finished, state: &mut State) {
         let taken = self.sampling.as_mut().map(|sampling| sampling.take(finished));
+        if let Some(Ok(Some(exit))) = taken {
+            state.watch.note_exit(exit);
+        }
         if let Some(Err(leak)) = taken {
             state.stopped =
                 Some(Stopped::Failure { kind: leak.kind(), message: leak.message().to_owned() });
@@ -320,7 +331,6 @@ impl<J: Jobs> Run<'_, J> {
     }
 
     fn tell(&mut self, state: &mut State, always: bool) {
-        let Some(told) = &mut self.on_progress else { return };
         let now = self.clock.now();
         let is_soon =
             state.told.is_some_and(|last| now.saturating_duration_since(last) < PROGRESS_EVERY);
@@ -328,6 +338,9 @@ impl<J: Jobs> Run<'_, J> {
             return;
         }
         state.told = Some(now);
+        let stats = self.jobs.stats();
+        state.watch.tick(&stats, now);
+        let Some(told) = &mut self.on_progress else { return };
         let progress = Progress {
             elapsed: now.saturating_duration_since(state.started),
             total: self.total,
@@ -337,7 +350,7 @@ impl<J: Jobs> Run<'_, J> {
             pass: state.pass,
             ..Progress::default()
         };
-        told(&progress.with_stats(self.jobs.stats()));
+        told(&state.watch.complete(progress, &stats, now));
     }
 }
 

@@ -124,13 +124,17 @@ impl Settling {
                         shared.leases.extended(id, now);
                     } else if shared.leases.release(id) {
                         self.lost += 1;
-                        log::warn!("the lease of job {id} is lost; another consumer has it");
+                        log::warn!(
+ target: "longhaul::source",
+ "the lease of job {id} is lost; another consumer has it");
                     }
                 }
                 Ok(())
             }
             Err(error) => {
-                log::warn!("{} leases cannot be extended: {error}", due.len());
+                log::warn!(
+ target: "longhaul::source",
+ "{} leases cannot be extended: {error}", due.len());
                 let over = self.board.lock().leases.expire(&due, now);
                 self.lost += over as u64;
                 if over == 0 { Ok(()) } else { Err(error) }
@@ -144,7 +148,9 @@ impl Settling {
             return;
         }
         if let Err(error) = self.tell(durable) {
-            log::warn!("jobs that are done cannot be acknowledged yet: {error}");
+            log::warn!(
+ target: "longhaul::source",
+ "jobs that are done cannot be acknowledged yet: {error}");
             self.quiet_until = now.checked_add(PAUSE);
         }
     }
@@ -236,9 +242,10 @@ impl Settling {
         for id in lost.ids() {
             self.lost += 1;
             log::warn!(
-                "the lease of job {id} was lost before it was acknowledged; it may have a second \
-                 record, from another consumer"
-            );
+            target: "longhaul::source",
+            "the lease of job {id} was lost before it was acknowledged; it may have a second \
+                            record, from another consumer"
+                       );
         }
     }
 
@@ -249,7 +256,9 @@ impl Settling {
         };
         for some in held.chunks(AT_ONCE) {
             if let Err(error) = self.source.give_back(some) {
-                log::warn!("{} jobs cannot be given back: {error}", some.len());
+                log::warn!(
+ target: "longhaul::source",
+ "{} jobs cannot be given back: {error}", some.len());
             }
         }
     }

@@ -18,6 +18,9 @@ const MOST_KEYS: usize = 10_000;
 /// What the rest is called.
 const OTHERS: &str = "(others)";
 
+/// The first line of the table of exceptions.
+const COLUMNS: &str = "hour\texception\texit\tcount";
+
 /// What going without a proxy is called.
 const DIRECT: &str = "direct";
 
@@ -323,7 +326,7 @@ impl Exceptions {
     /// # Errors
     /// Those of writing.
     pub fn write_tsv(&self, mut out: impl Write) -> io::Result<()> {
-        out.write_all(b"hour\texception\texit\tcount\n")?;
+        writeln!(out, "{COLUMNS}")?;
         for (hour, exception, exit, count) in self.iter() {
             let hour = humantime::format_rfc3339_seconds(hour);
             let exit: String = exit.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -331,6 +334,47 @@ impl Exceptions {
         }
         out.flush()
     }
+
+    /// Reads what [`write_tsv`](Self::write_tsv) wrote; nothing at all is an empty table. Else the
+    /// number of the line that is wrong, and why.
+    pub(super) fn parse_tsv(text: &str) -> Result<Self, (usize, String)> {
+        let mut table = BTreeMap::new();
+        for (line, number) in text.lines().zip(1..) {
+            if number == 1 {
+                if line != COLUMNS {
+                    let wrong = "not a tally, whose first line names the columns hour, exception, \
+                                 exit and count; name another file";
+                    return Err((number, wrong.to_owned()));
+                }
+                continue;
+            }
+            let (key, count) = parse_line(line).ok_or_else(|| {
+                let wrong = "not an hour, an exception, an exit and a count with tabs between; remove \
+                             this line, or name another file";
+                (number, wrong.to_owned())
+            })?;
+            *table.entry(key).or_default() += count;
+        }
+        Ok(Self(table))
+    }
+
+    /// Takes the higher count of each line.
+    pub(super) fn raise_to(&mut self, other: &Self) {
+        for (key, count) in &other.0 {
+            let own = self.0.entry(key.clone()).or_default();
+            *own = (*own).max(*count);
+        }
+    }
+}
+
+fn parse_line(line: &str) -> Option<((u64, String, String), u64)> {
+    let mut cells = line.split('\t');
+    let (hour, exception, exit, count) =
+        (cells.next()?, cells.next()?, cells.next()?, cells.next()?);
+    let since = humantime::parse_rfc3339(hour).ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let key = (since.as_secs() / 3600, exception.to_owned(), exit.to_owned());
+    let is_whole = cells.next().is_none() && !exception.is_empty() && !exit.is_empty();
+    Some((key, count.parse().ok()?)).filter(|_| is_whole)
 }
 
 fn from_millis(millis: f64) -> Duration {
@@ -439,5 +483,13 @@ mod tests {
              2025-06-15T14:00:00Z\tReadTimeout\t192.0.2.1\t2\n\
              2025-06-15T15:00:00Z\tReadTimeout\thttp://a:1\t2\n"
         );
+        let mut out = Vec::new();
+        hours.write_tsv(&mut out).unwrap();
+        let mut read = Exceptions::parse_tsv(std::str::from_utf8(&out).unwrap()).unwrap();
+        assert_eq!(read, hours);
+        hours.add(&record);
+        read.raise_to(&hours);
+        assert_eq!(read, hours);
+        assert_eq!(Exceptions::parse_tsv(""), Ok(Exceptions::default()));
     }
 }

@@ -317,7 +317,7 @@ impl RecordWriter {
     ) -> Result<(), SinkError> {
         if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
             if let Err(failed) = out.cut(*complete) {
-                log::warn!("{name}: a torn line is left at its end: {failed}");
+                log::warn!(target: "longhaul::results", "{name}: a torn line is left at its end: {failed}");
             }
             return Err(SinkError::of(error, name));
         }

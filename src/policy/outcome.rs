@@ -140,6 +140,10 @@ pub enum Class {
 }
 
 impl Class {
+    /// All there are.
+    pub const ALL: &'static [Self] =
+        &[Self::Ok, Self::Retryable, Self::Permanent, Self::Refused, Self::ProxyAuth, Self::Input];
+
     /// The class of a response with this status.
     ///
     /// A 407 that came out of a TLS tunnel is the target's word and stops nothing; whoever knows

@@ -396,6 +396,17 @@ impl ProxyPool {
             .collect()
     }
 
+    /// The state of a member, as in [`ProxyStats`].
+    pub(crate) fn state(&self, member: usize) -> Option<&'static str> {
+        let member = self.members.get(member)?;
+        Some(if self.is_refused(member) { "credentials refused" } else { member.health.name() })
+    }
+
+    /// What a member is called, without credentials.
+    pub(crate) fn name(&self, member: usize) -> Option<Arc<str>> {
+        self.members.get(member)?.route.shown.clone()
+    }
+
     fn is_refused(&self, member: &Member) -> bool {
         self.credentials.get(member.credential).is_some_and(|credential| credential.refused)
     }

@@ -32,7 +32,7 @@ pub(super) fn netrc() -> Option<Netrc> {
     match read_netrc(&path) {
         Ok(netrc) => Some(netrc),
         Err(why) => {
-            log::warn!("{} is not used: {why}", path.display());
+            log::warn!(target: "longhaul::environment", "{} is not used: {why}", path.display());
             None
         }
     }

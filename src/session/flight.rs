@@ -111,7 +111,17 @@ impl Flight {
         }
         match &mut self.running {
             Some(running) if !running.over => {
-                running.step(session, &mut core, &self.request, self.item)
+                let step = running.step(session, &mut core, &self.request, self.item);
+                if let Step::Wait { until, reason } = &step {
+                    log::debug!(
+                        target: "longhaul::wait",
+                        "{} waits {:.1} s: {}",
+                        running.shown_url,
+                        until.saturating_duration_since(core.now()).as_secs_f64(),
+                        reason.name(),
+                    );
+                }
+                step
             }
             _ => Step::Failed(Error::new(
                 ErrorKind::Internal,

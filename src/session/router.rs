@@ -16,6 +16,7 @@ use crate::proxy::{
 };
 use crate::rng::Rng;
 use crate::time::Clock;
+use log::Level;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use url::Url;
@@ -69,7 +70,22 @@ impl Lease {
         let Held { pool, member, host, item, lessons, .. } = held;
         match ahead(lessons.as_ref(), now) {
             Some(lessons) => lessons.keep(Lesson::of_proxy(now, member, verdict, host, item)),
-            None => lock(&pool).report(member, verdict, &host, item, now, rng),
+            None => {
+                let mut pool = lock(&pool);
+                let before = pool.state(member);
+                pool.report(member, verdict, &host, item, now, rng);
+                let after = pool.state(member);
+                let name = (before != after).then(|| pool.name(member)).flatten();
+                drop(pool);
+                if let (Some(name), Some(before), Some(after)) = (name, before, after) {
+                    let level = if after == "good" { Level::Debug } else { Level::Info };
+                    log::log!(
+                        target: "longhaul::proxy",
+                        level,
+                        "{name} went from {before} to {after}"
+                    );
+                }
+            }
         }
     }
 }

@@ -227,6 +227,7 @@ impl Connector {
         let begun = wait.now();
         if !self.tls.is_checked() && self.hosts.is_first_unchecked() {
             log::warn!(
+                target: "longhaul::connection",
                 "certificates are not checked: whoever answers as {host}, or as any other host, is \
                  believed (said once)"
             );

@@ -267,7 +267,10 @@ impl Dialer<'_> {
             Failure::Cut => super::map_error::cancelled(Phase::Connect),
             Failure::Expired(error) => {
                 let took = self.wait.now().saturating_duration_since(begun);
-                log::debug!("no connection to {host}:{port} after {took:?}");
+                log::debug!(
+                    target: "longhaul::connection",
+                    "no connection to {host}:{port} after {took:?}"
+                );
                 super::map_error::timeout(&error, Phase::Connect, self.fault)
             }
             Failure::Local(error) => Error::new(

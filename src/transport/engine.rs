@@ -350,6 +350,7 @@ impl Engine {
             && self.connector.hosts.is_news(host)
         {
             log::warn!(
+                target: "longhaul::connection",
                 "{host} sends malformed header fields, which are passed over; the first is {line}"
             );
         }

@@ -130,7 +130,11 @@ impl IdlePool {
             if is_alive {
                 return Some(conn);
             }
-            log::debug!("a kept-alive connection has gone: {:?}", conn.stream);
+            log::debug!(
+                target: "longhaul::connection",
+                "a kept-alive connection has gone: {:?}",
+                conn.stream
+            );
         }
     }
 
@@ -164,7 +168,7 @@ impl IdlePool {
         drop(state);
         drop((aged, evicted, surplus));
         if let Some(warning) = warning {
-            log::warn!("{warning}");
+            log::warn!(target: "longhaul::connection", "{warning}");
         }
         if let Some(crowd) = &self.crowd {
             crowd.note_idle();

@@ -61,7 +61,7 @@ impl Threads {
             let Some(handle) = self.lock().pop() else { return };
             // The last owner of a pool may be a closure that one of its own threads runs.
             if handle.thread().id() != own && handle.join().is_err() {
-                log::error!("a thread of the worker pool panicked");
+                log::error!(target: "longhaul::workers", "a thread of the worker pool panicked");
             }
         }
     }

@@ -12,7 +12,7 @@
 
 use super::crew::{Crew, Threads};
 use super::scheduler::{Action, Came, Ending, JobId, LaneId, Scheduler, Wish};
-use super::stats::Counters;
+use super::stats::{Counters, Made};
 use super::stop::{Control, Stage, Stop, StopReason};
 use super::worker;
 use crate::error::{Error, ErrorKind, Fault, Phase, WaitReason};
@@ -49,8 +49,8 @@ pub(crate) trait Task: Send + 'static {
 /// What came of a step.
 #[derive(Debug)]
 pub(crate) struct Stepped<O> {
-    /// How many attempts it made; none where it only found that it has to wait.
-    pub(crate) attempts: u64,
+    /// The attempts that it made; none where it only found that it has to wait.
+    pub(crate) made: Made,
     /// What the last of them says about how much the other side bears.
     pub(crate) echo: Option<Echo>,
     pub(crate) outcome: Outcome<O>,
@@ -59,7 +59,7 @@ pub(crate) struct Stepped<O> {
 impl<O> Stepped<O> {
     /// What the scheduler has to know of it.
     pub(crate) fn came(&self) -> Came {
-        Came { attempted: self.attempts > 0, echo: self.echo }
+        Came { attempted: self.made.attempts > 0, echo: self.echo }
     }
 }
 
@@ -227,7 +227,12 @@ impl<T: Task> Shared<T> {
             Ok(Some(reason)) => self.stop(Stage::Closing, reason),
             Ok(None) => {}
             // The result is as good as it was; only the rule is not.
-            Err(panic) => log::error!("a stop rule panicked: {}", words(&*panic)),
+            Err(panic) => {
+                log::error!(
+                    target: "longhaul::workers",
+                    "a stop rule panicked: {}", words(&*panic)
+                );
+            }
         }
     }
 }
@@ -334,7 +339,7 @@ fn schedule<T: Task>(
         // Before acting, so that whoever sees an effect finds it in the numbers.
         shared.counters.publish(&scheduler.gauges());
         if let Err(error) = crew.call(scheduler.most_flying()) {
-            log::warn!("{error}");
+            log::warn!(target: "longhaul::workers", "{error}");
             scheduler.cap(crew.made());
         }
         for action in actions.drain(..) {

@@ -80,7 +80,8 @@ impl Task for Fake {
                 Outcome::Wait { until: clock.now() + wait, reason: WaitReason::Backoff }
             }
         };
-        Stepped { attempts: 1, echo: self.echo, outcome }
+        let made = Made { attempts: 1, ..Made::default() };
+        Stepped { made, echo: self.echo, outcome }
     }
 
     fn fail(&mut self, failure: Failure, _: Instant) -> (u64, How) {

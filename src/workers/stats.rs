@@ -5,9 +5,11 @@
 //! waiting) is published by it before it acts. Each number is right by itself; a sum over several
 //! may be off by what moved between two reads.
 
-use crate::error::WaitReason;
-use crate::policy::Found;
+use crate::error::{Attempt, WaitReason};
+use crate::policy::{Found, LENGTHS, WaitLengths};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Live numbers of a pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,6 +27,13 @@ pub struct PoolStats {
     pub ready: u64,
     /// Attempts so far, retries included.
     pub attempts: u64,
+    /// Of these, those whose connection did not come about, broke or fell silent; see
+    /// [`ErrorKind::is_disconnect`](crate::ErrorKind::is_disconnect).
+    pub disconnects: u64,
+    /// Of these, those that were refused: 403, and what the user calls a block page.
+    pub refusals: u64,
+    /// When the last of the waits that have been begun is over; `None` where nothing waits.
+    pub last_wait_ends: Option<Instant>,
     /// Jobs that ended as a panic ([`Internal`](crate::ErrorKind::Internal)).
     pub panics: u64,
     /// How many attempts may be under way at once now: the workers, or what
@@ -36,6 +45,7 @@ pub struct PoolStats {
     /// How often it was lowered.
     pub back_offs: u64,
     pub(crate) by_reason: ByReason,
+    pub(crate) waits_begun: WaitLengths,
 }
 
 impl PoolStats {
@@ -88,6 +98,30 @@ impl ByReason {
     }
 }
 
+/// What a step attempted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// None where it only found that it has to wait.
+    pub(crate) attempts: u64,
+    pub(crate) disconnects: u64,
+    pub(crate) refusals: u64,
+}
+
+impl Made {
+    /// These attempts.
+    pub(crate) fn of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Self {
+        attempts.fold(Self::default(), |made, attempt| {
+            let broken = attempt.error.as_ref().is_some_and(|error| error.kind.is_disconnect());
+            let refused = attempt.refusal.is_some() || attempt.status == Some(403);
+            Self {
+                attempts: made.attempts + 1,
+                disconnects: made.disconnects + u64::from(broken),
+                refusals: made.refusals + u64::from(refused),
+            }
+        })
+    }
+}
+
 /// What the scheduler knows about its queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Gauges {
@@ -102,7 +136,14 @@ pub(crate) struct Counters {
     pub(crate) fed: AtomicU64,
     finished: AtomicU64,
     pub(crate) in_flight: AtomicU64,
-    pub(crate) attempts: AtomicU64,
+    attempts: AtomicU64,
+    disconnects: AtomicU64,
+    refusals: AtomicU64,
+    /// What the times of waits are counted from.
+    origin: OnceLock<Instant>,
+    /// The end of the last wait in nanoseconds from there, and one more; 0 where there was none.
+    last_wait: AtomicU64,
+    waits_begun: [AtomicU64; LENGTHS],
     pub(crate) panics: AtomicU64,
     concurrency: AtomicU64,
     most_concurrency: AtomicU64,
@@ -138,6 +179,37 @@ impl Counters {
         }
     }
 
+    /// Counts what a step attempted.
+    pub(crate) fn count_attempts(&self, made: Made) {
+        let Made { attempts, disconnects, refusals } = made;
+        for (counter, count) in [
+            (&self.attempts, attempts),
+            (&self.disconnects, disconnects),
+            (&self.refusals, refusals),
+        ] {
+            if count > 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Counts a wait that is begun.
+    pub(crate) fn count_wait(&self, until: Instant, now: Instant) {
+        let origin = self.origin.get_or_init(|| until);
+        let nanos = until.saturating_duration_since(*origin).as_nanos();
+        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(1);
+        self.last_wait.fetch_max(nanos, Ordering::Relaxed);
+        let place = WaitLengths::place(until.saturating_duration_since(now));
+        if let Some(counter) = self.waits_begun.get(place) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn last_wait_ends(&self) -> Option<Instant> {
+        let nanos = self.last_wait.load(Ordering::Relaxed).checked_sub(1)?;
+        self.origin.get()?.checked_add(Duration::from_nanos(nanos))
+    }
+
     /// Counts an ended job.
     pub(crate) fn count_finished(&self) {
         self.finished.fetch_add(1, Ordering::Release);
@@ -169,11 +241,15 @@ impl Counters {
             waiting: by_reason.total(),
             ready: read(&self.ready),
             attempts: read(&self.attempts),
+            disconnects: read(&self.disconnects),
+            refusals: read(&self.refusals),
+            last_wait_ends: self.last_wait_ends().filter(|_| by_reason.total() > 0),
             panics: read(&self.panics),
             concurrency: read(&self.concurrency),
             most_concurrency: read(&self.most_concurrency),
             back_offs: read(&self.back_offs),
             by_reason,
+            waits_begun: WaitLengths(self.waits_begun.each_ref().map(read)),
         }
     }
 }
@@ -181,6 +257,7 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::{Clock, SimClock, secs};
 
     #[test]
     fn every_reason_has_its_own_number() {
@@ -206,5 +283,25 @@ mod tests {
         assert_eq!(found, (40, 48, 3));
         waiting.remove(WaitReason::Backoff, 5);
         assert_eq!(waiting.total(), 20);
+    }
+
+    #[test]
+    fn the_last_of_the_waits_is_known_while_anything_waits() {
+        let start = SimClock::default().now();
+        let after = |seconds: f64| start + secs(seconds);
+        let counters = Counters::default();
+        let mut gauges = Gauges::default();
+        gauges.waiting.add(WaitReason::Backoff, 1);
+        counters.publish(&gauges);
+        assert_eq!(counters.snapshot().last_wait_ends, None);
+        for (until, now) in [(10.0, 9.0), (3.0, 2.0), (70.0, 10.0), (11.0, 10.0)] {
+            counters.count_wait(after(until), after(now));
+        }
+        let stats = counters.snapshot();
+        assert_eq!(stats.last_wait_ends, Some(after(70.0)));
+        let longer: Vec<_> = stats.waits_begun.descending().map(|(_, longer)| longer).collect();
+        assert_eq!((longer.first(), longer.last()), (Some(&1), Some(&4)));
+        counters.publish(&Gauges::default());
+        assert_eq!(counters.snapshot().last_wait_ends, None);
     }
 }

@@ -161,7 +161,10 @@ impl Control {
             && let Some(hook) = &self.hook
             && catch_unwind(AssertUnwindSafe(|| (hook.0)())).is_err()
         {
-            log::error!("the closure given to on_abort panicked; open sockets end by themselves");
+            log::error!(
+                target: "longhaul::workers",
+                "the closure given to on_abort panicked; open sockets end by themselves"
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! A flight as a task of the pool, and what comes of it.
 
 use super::dispatch::{Failure, Outcome, Stepped, Task};
+use super::stats::Made;
 use super::stop::StopReason;
 use crate::error::{Attempt, Error, ErrorKind};
 use crate::message::{Request, Response, prepare_url, shown_url};
@@ -108,7 +109,7 @@ pub(crate) struct FlightTask {
     /// When the first attempt was begun.
     began: Option<Instant>,
     /// Attempts that were counted.
-    attempts: u64,
+    attempts: usize,
 }
 
 impl FlightTask {
@@ -139,8 +140,7 @@ impl FlightTask {
     }
 
     /// Counts the attempts up to `total`; the number of new ones.
-    fn count(&mut self, total: usize) -> u64 {
-        let total = total as u64;
+    fn count(&mut self, total: usize) -> usize {
         let new = total.saturating_sub(self.attempts);
         self.attempts = self.attempts.max(total);
         new
@@ -172,9 +172,10 @@ impl Task for FlightTask {
             Step::Failed(_) | Step::Wait { .. } => self.flight.attempts(),
         };
         let (total, last) = (history.len(), history.last().and_then(Echo::of));
-        let attempts = self.count(total);
-        let echo = last.filter(|_| attempts > 0);
-        if attempts > 0 {
+        let made = Made::of(history.iter().skip(self.attempts));
+        let new = self.count(total);
+        let echo = last.filter(|_| new > 0);
+        if new > 0 {
             self.began.get_or_insert(before);
         }
         let outcome = match step {
@@ -182,7 +183,7 @@ impl Task for FlightTask {
             Step::Failed(error) => Outcome::Failed(self.finish(Err(error), clock.now())),
             Step::Wait { until, reason } => Outcome::Wait { until, reason },
         };
-        Stepped { attempts, echo, outcome }
+        Stepped { made, echo, outcome }
     }
 
     fn fail(&mut self, failure: Failure, now: Instant) -> Finished {

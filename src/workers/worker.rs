@@ -63,7 +63,7 @@ fn step<T: Task>(
     match stepped {
         Ok(Ok(stepped)) => {
             let came = stepped.came();
-            counters.attempts.fetch_add(stepped.attempts, Ordering::Relaxed);
+            counters.count_attempts(stepped.made);
             match stepped.outcome {
                 Outcome::Done(output) => job.finish(output),
                 Outcome::Failed(output) if shared.control.is_aborting() => {
@@ -71,6 +71,7 @@ fn step<T: Task>(
                 }
                 Outcome::Failed(output) => job.finish(output),
                 Outcome::Wait { until, reason } => {
+                    counters.count_wait(until, shared.clock.now());
                     let (host, deadline) = (job.task.host(), job.task.deadline());
                     let wish = Wish { until, reason, host, came, deadline };
                     return Event::Wait { job, wish };
@@ -94,6 +95,6 @@ fn step<T: Task>(
 
 fn throw_away<C>(context: Option<C>) {
     if catch_unwind(AssertUnwindSafe(|| drop(context))).is_err() {
-        log::error!("a session panicked while it was thrown away");
+        log::error!(target: "longhaul::workers", "a session panicked while it was thrown away");
     }
 }

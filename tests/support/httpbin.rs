@@ -10,6 +10,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::process::Program;
@@ -79,10 +80,24 @@ impl Httpbin {
     }
 }
 
+/// The Python of the environment, where it has this module.
+///
+/// # Panics
+/// When it is missing and `LONGHAUL_REQUIRE_PROGRAMS=1` is set.
+pub(crate) fn python(module: &str) -> Option<PathBuf> {
+    let python = environment().join("bin/python3");
+    let imported = Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    let is_there = imported.is_ok_and(|output| output.status.success());
+    let required = env::var_os("LONGHAUL_REQUIRE_PROGRAMS").is_some_and(|v| v == "1");
+    assert!(is_there || !required, "{} has no {module}", python.display());
+    is_there.then_some(python)
+}
+
 fn gunicorn() -> PathBuf {
-    let environment = env::var_os("LONGHAUL_HTTPBIN").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/httpbin"),
-        PathBuf::from,
-    );
-    environment.join("bin/gunicorn")
+    environment().join("bin/gunicorn")
+}
+
+fn environment() -> PathBuf {
+    env::var_os("LONGHAUL_HTTPBIN")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/httpbin"), PathBuf::from)
 }

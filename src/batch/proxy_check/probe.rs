@@ -69,7 +69,7 @@ impl Endpoint {
             Err(error) if error.fault() == Fault::Local => Err(error),
             Err(error) => {
                 // A network whose only way out is a proxy has no own address to leak.
-                log::warn!("the own address is not known: {error}");
+                log::warn!(target: "longhaul::exits", "the own address is not known: {error}");
                 Ok(endpoint)
             }
         }

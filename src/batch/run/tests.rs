@@ -135,6 +135,16 @@ fn lines(source: Source) -> input::Jobs {
 }
 
 fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held: usize) -> Ended {
+    run_watched(jobs, page, urls, (passes, most_held), Wanted::default())
+}
+
+fn run_watched(
+    jobs: &Scripted,
+    page: &Page,
+    urls: &[&str],
+    (passes, most_held): (u32, usize),
+    watched: Wanted,
+) -> Ended {
     Run {
         jobs,
         clock: Arc::new(SimClock::default()),
@@ -151,6 +161,7 @@ fn run_with(jobs: &Scripted, page: &Page, urls: &[&str], passes: u32, most_held:
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
+        watched,
     }
     .run(lines(Source::urls(urls.iter().copied())))
 }
@@ -288,6 +299,7 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
+        watched: Wanted::default(),
     }
     .run(lines(Source::new().add_reader("pipe", reader)));
     assert_eq!(page.said(), said(&[("ok", "ok", 1, 1)]));
@@ -321,10 +333,30 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
         stop_on_failures: None,
         on_progress: Some(Box::new(move |progress| seen.lock().unwrap().push(*progress))),
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_millis(30)))),
+        watched: Wanted::default(),
     }
     .run(lines(Source::urls(urls)));
     let told: Vec<_> = told.lock().unwrap().iter().map(|p| (p.ok, p.elapsed.as_millis())).collect();
     assert_eq!(told, [(0, 0), (4, 120), (8, 240), (10, 300)]);
+}
+
+#[test]
+fn each_attempt_is_told_once_at_the_end_of_its_pass() {
+    let (jobs, page) = (Scripted::new(play), Page::default());
+    let told: Arc<Mutex<Vec<(String, u32, usize)>>> = Arc::default();
+    let seen = Arc::clone(&told);
+    let on_pass_end = move |record: &Record| {
+        let path = record.url.trim_start_matches("http://h/").to_owned();
+        seen.lock().unwrap().push((path, record.pass, record.attempts.len()));
+    };
+    let watched = Wanted { on_pass_end: Some(Box::new(on_pass_end)), ..Wanted::default() };
+    let urls = ["http://h/503-twice", "http://h/ok", "http://h/503"];
+    run_watched(&jobs, &page, &urls, (2, MOST_HELD), watched);
+    let wanted = [("503-twice", 1), ("ok", 1), ("503", 1), ("503-twice", 2), ("503", 2)];
+    let wanted: Vec<_> = wanted.map(|(path, pass)| (path.to_owned(), pass, 1)).into();
+    assert_eq!(*told.lock().unwrap(), wanted);
+    let in_records: u64 = page.records().iter().map(Record::attempts_made).sum();
+    assert_eq!(in_records, 5);
 }
 
 #[test]
@@ -347,6 +379,7 @@ fn bodies_are_named_in_their_records() {
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
+        watched: Wanted::default(),
     }
     .run(lines(Source::urls(["http://h/ok", "http://h/404", "http://h/timeout"])));
     let files: Vec<_> = page.records().into_iter().map(|record| record.body_file).collect();
@@ -376,6 +409,7 @@ fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
+        watched: Wanted::default(),
     }
     .run(lines(Source::urls((0..10).map(|n| format!("http://h/{n}")))));
     (jobs, page, ended)
@@ -444,6 +478,7 @@ fn run_until(
         stop_on_failures: rule.map(|rule| LastOutcomes::new(rule.parse().unwrap())),
         on_progress: None,
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_secs(1)))),
+        watched: Wanted::default(),
     }
     .run(lines(Source::urls(urls.iter().copied())))
 }

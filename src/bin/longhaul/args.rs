@@ -6,7 +6,7 @@
 //! so that `--read-timeout -1` is told that -1 is no timeout rather than that there is no flag `-1`.
 
 use crate::values::{self, HeaderArg};
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
@@ -19,6 +19,7 @@ mod later;
 mod plan;
 mod proxies;
 mod shared;
+mod voice;
 
 pub(crate) use check::CheckArgs;
 pub(crate) use connection::ConnectionArgs;
@@ -31,6 +32,7 @@ pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
 pub(crate) use shared::{
     CeilingArgs, HoursArgs, Jitter, PaceArgs, PolicyArgs, RefusalArgs, RetryArgs, TimeoutArgs,
 };
+pub(crate) use voice::{Speak, VoiceArgs, WatchArgs};
 
 /// Fetches a list of URLs through proxies, holds out for as long as it takes, and writes one
 /// record per URL.
@@ -156,24 +158,10 @@ pub(crate) struct RunArgs {
     pub(crate) plan_only: bool,
 
     #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+
+    #[command(flatten)]
     pub(crate) voice: VoiceArgs,
-}
-
-/// How much is said on standard error.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct VoiceArgs {
-    /// One JSON object with the progress each second on standard error. Default: a bar on a
-    /// terminal, a line now and then elsewhere.
-    #[arg(long, help_heading = "Messages")]
-    pub(crate) json_progress: bool,
-
-    /// Say nothing but errors. Default: plan, progress and summary.
-    #[arg(short, long, help_heading = "Messages")]
-    pub(crate) quiet: bool,
-
-    /// Say more; twice: everything. RUST_LOG, where set, decides instead. Default: warnings.
-    #[arg(short, long, action = ArgAction::Count, help_heading = "Messages")]
-    pub(crate) verbose: u8,
 }
 
 /// `longhaul demo`.
@@ -267,7 +255,8 @@ mod tests {
             --bodies d -b in.txt -c out.json --cacert ca.pem --cert c.pem \
             --key k.pem --tls-min 1.2 \
             --tls-max TLSv1.3 --source-address 127.0.0.2 --no-env -HA:b -H C: --resume \
-            --retry-failed --sync --json-progress -vv";
+            --retry-failed --sync --json-progress --progress json --progress-every 5 --tally t.tsv \
+            --metrics 9100 -vv";
         let cli = Cli::try_parse_from(command.split_whitespace()).unwrap();
         let Command::Run(run) = cli.command else { panic!("{command}") };
         assert_eq!(run.proxy_list.proxies, ["a:1", "b:2"]);
@@ -318,6 +307,14 @@ mod tests {
             (&["run", "--max-body", "ten\nM"], &["--max-body: 'ten\\nM' is not a size; give"]),
             (&["run", "--total"], &["--total: has no value; give it as --total <N>"]),
             (&["run", "--total", "1", "--total", "2"], &["--total: is given twice; leave one"]),
+            (
+                &["run", "--metrics", "here:9"],
+                &["--metrics: 'here:9' is no address; give a port such as 9100, or 127.0.0.1:9100"],
+            ),
+            (
+                &["run", "--progress", "loud"],
+                &["--progress: there is no 'loud'; give one of auto, bar, plain, json, none"],
+            ),
             (&["fly"], &["there is no command 'fly'; see `longhaul --help`"]),
             (&["get"], &["URL: is missing; see `longhaul get --help`"]),
             (&["get", "http://a/", "-X", "G T"], &["--request: 'G T' is no method; give"]),

@@ -102,7 +102,7 @@ fn verdict(
         .map_err(|error| UsageError::new("demo", format!("{shown} cannot be read: {error}")))?;
     let wrong = check::deviations(&text, urls, budgets, plan.policy.timeouts.deadline());
     if wrong.is_empty() {
-        if plan.talks {
+        if plan.manner.talks {
             progress::print(&format!("demo: {} URLs, every outcome as expected", urls.len()));
             progress::print(&format!("demo: the records are in {shown}"));
         }

@@ -12,6 +12,7 @@ mod credentials;
 mod demo;
 mod exit;
 mod get;
+mod metrics;
 mod open_files;
 mod output;
 mod plan;
@@ -26,6 +27,7 @@ mod summary;
 mod tables;
 mod usage;
 mod values;
+mod voice;
 mod window;
 mod world;
 
@@ -81,12 +83,14 @@ fn refuse(usage: &UsageError) -> ExitCode {
     Exit::USAGE.into()
 }
 
+/// The own records by default, and those of the libraries from warnings on: who asks for more wants to
+/// know what the run does. `docs/logging.md` has the targets.
 fn start_log(quiet: bool, verbose: u8) {
     let usual = match (quiet, verbose) {
         (true, _) => "error",
         (false, 0) => "warn",
-        (false, 1) => "info",
-        (false, 2) => "debug",
+        (false, 1) => "warn,longhaul=info",
+        (false, 2) => "warn,longhaul=debug",
         (false, _) => "trace",
     };
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(usual))

@@ -13,7 +13,10 @@ pub(crate) fn allow_all() {
     if limit.current < limit.maximum {
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            log::debug!("the limit of open files stays as it is: {error}");
+            log::debug!(
+                target: "longhaul::command",
+                "the limit of open files stays as it is: {error}"
+            );
         }
     }
 }

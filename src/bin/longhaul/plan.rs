@@ -5,21 +5,22 @@
 //! arguments and of a [`World`] that answers questions about files and environment, so each of its
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
 
-use crate::args::{CeilingArgs, HoursArgs, RunArgs, VoiceArgs};
+use crate::args::{CeilingArgs, HoursArgs, RunArgs, WatchArgs};
 use crate::connection::Connection;
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
 use crate::policy::Policy;
-use crate::progress::Voice;
 use crate::proxies::Proxies;
 use crate::refusals::Refusals;
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Rate};
+use crate::voice::Manner;
 use crate::window::Hours;
 use crate::world::{Kind, World};
 use jiff::tz::TimeZone;
 use longhaul::policy::{Concurrency, FailureShare};
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -86,10 +87,12 @@ pub(crate) struct Plan {
     pub(crate) max_body: Option<u64>,
     /// Certificates, TLS versions and the own address.
     pub(crate) connection: Connection,
-    /// How progress is told.
-    pub(crate) voice: Voice,
-    /// Whether plan and summary are printed.
-    pub(crate) talks: bool,
+    /// What is said on standard error.
+    pub(crate) manner: Manner,
+    /// Where the table of failed attempts goes.
+    pub(crate) tally: Option<PathBuf>,
+    /// Where numbers are served.
+    pub(crate) metrics: Option<SocketAddr>,
     /// What jitter and rotation follow from; `None` is the operating system.
     pub(crate) seed: Option<u64>,
 }
@@ -134,6 +137,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         ceiling: CeilingArgs { max_body },
         connection,
         plan_only: _,
+        watch: WatchArgs { tally, metrics },
         voice,
     } = args;
 
@@ -143,7 +147,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
             "there is nothing to retry without --resume; add --resume",
         ));
     }
-    let voice_and_talk = talk(voice, world)?;
+    let manner = Manner::resolve(voice, world)?;
     let inputs = inputs(urls, input.as_deref(), world)?;
     let output = results(output.as_deref(), *resume, world)?;
     if *sync && output.is_none() {
@@ -151,6 +155,9 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
             "--sync",
             "standard output cannot be synced; name the results file with -o",
         ));
+    }
+    if let Some(tally) = tally {
+        tally_file(tally, output.as_deref(), *resume, world)?;
     }
     let bodies = bodies.as_deref().map(|folder| body_folder(folder, world)).transpose()?;
     let trust_env = !*no_env;
@@ -196,24 +203,11 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         credentials: Credentials::resolve(credentials, headers, world)?,
         max_body: *max_body,
         connection: Connection::resolve(connection, world)?,
-        voice: voice_and_talk.0,
-        talks: voice_and_talk.1,
+        manner,
+        tally: tally.clone(),
+        metrics: *metrics,
         seed: None,
     })
-}
-
-fn talk(args: &VoiceArgs, world: &dyn World) -> Result<(Voice, bool), UsageError> {
-    let VoiceArgs { json_progress, quiet, verbose } = args;
-    if *quiet && *verbose > 0 {
-        return Err(UsageError::new("-q", "contradicts -v; leave one of them out"));
-    }
-    let voice = match (json_progress, quiet) {
-        (true, _) => Voice::Json,
-        (false, true) => Voice::Silent,
-        (false, false) if world.stderr_is_terminal() => Voice::Bar,
-        (false, false) => Voice::Lines,
-    };
-    Ok((voice, !*quiet))
 }
 
 fn inputs(
@@ -290,6 +284,33 @@ fn results(
             let text = format!("{shown} cannot be used: {error}; name another file");
             Err(UsageError::new("-o", text))
         }
+    }
+}
+
+fn tally_file(
+    path: &Path,
+    output: Option<&Path>,
+    resume: bool,
+    world: &dyn World,
+) -> Result<(), UsageError> {
+    let shown = path.display();
+    if Some(path) == output {
+        let text = format!("{shown} is where the records go; name another file");
+        return Err(UsageError::new("--tally", text));
+    }
+    match world.kind(path) {
+        Ok(Kind::Folder) => {
+            Err(UsageError::new("--tally", format!("{shown} is a folder; name a file in it")))
+        }
+        Ok(Kind::Other) => {
+            Err(UsageError::new("--tally", format!("{shown} is no regular file; name one")))
+        }
+        Ok(Kind::File) if !resume && !world.is_empty(path) => Err(UsageError::new(
+            "--tally",
+            format!("{shown} holds something; go on with it by --resume, or name another file"),
+        )),
+        // What else may be wrong with it the library finds before anything is sent.
+        _ => Ok(()),
     }
 }
 

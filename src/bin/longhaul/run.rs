@@ -2,18 +2,20 @@
 
 use crate::args::RunArgs;
 use crate::exit::Exit;
+use crate::metrics::Served;
 use crate::output;
 use crate::plan::{self, Counted, Input, Plan};
 use crate::plan_command::{self, Facts, Forecast};
-use crate::progress::{self, Progress};
+use crate::progress::{self, AboveTheBar, Progress};
 use crate::proxies::Proxies;
 use crate::signals;
 use crate::summary;
 use crate::usage::UsageError;
 use crate::world::RealWorld;
-use longhaul::batch::{self, Existing, Outcome, Source, exit_code_of};
+use longhaul::batch::{self, Existing, Outcome, RecordWriter, Source, exit_code_of};
 use longhaul::session::SessionBuilder;
 use longhaul::{Batch, Error, Session};
+use std::sync::Arc;
 
 /// `longhaul run`.
 ///
@@ -30,7 +32,7 @@ fn tell(mut plan: Plan) -> Result<Exit, UsageError> {
     // Results that are not there yet hold nothing that would be left out.
     let output = plan.output.take_if(|path| !path.exists());
     let mut run = recipe(&plan)
-        .and_then(|recipe| batch(&plan, &recipe))
+        .and_then(|recipe| batch(&plan, &recipe, None))
         .map_err(|error| UsageError::from_library(&error))?;
     let counted = counted(run.plan().map_err(|error| UsageError::from_library(&error))?);
     plan.output = output.or(plan.output);
@@ -46,7 +48,9 @@ fn tell(mut plan: Plan) -> Result<Exit, UsageError> {
 /// # Errors
 /// A mistake of the user's that only the library could find, before anything was sent.
 pub(crate) fn run(plan: &Plan) -> Result<Exit, UsageError> {
-    match begin(plan) {
+    // An address that is taken is told before anything else is done.
+    let served = plan.metrics.map(Served::at).transpose()?;
+    match begin(plan, served.as_ref()) {
         Ok(exit) => Ok(exit),
         Err(error) if exit_code_of(&error) == Exit::USAGE.0 => {
             Err(UsageError::from_library(&error))
@@ -58,16 +62,19 @@ pub(crate) fn run(plan: &Plan) -> Result<Exit, UsageError> {
     }
 }
 
-fn begin(plan: &Plan) -> Result<Exit, Error> {
+fn begin(plan: &Plan, served: Option<&Served>) -> Result<Exit, Error> {
     let (recipe, collector) = plan.cookies.apply(recipe(plan)?);
-    let mut run = batch(plan, &recipe)?;
+    let mut run = batch(plan, &recipe, served)?;
     let counted = counted(run.plan()?);
-    if plan.talks {
+    if plan.manner.talks {
         progress::print(&plan.describe(&counted));
+        if let Some(served) = served {
+            progress::print(&format!("  metrics  {}", served.url()));
+        }
     }
     if let Err(error) = signals::listen(run.stopper()) {
         // The run goes on; only the orderly end on Ctrl-C is missing.
-        log::warn!("no handler for Ctrl-C: {error}");
+        log::warn!(target: "longhaul::command", "no handler for Ctrl-C: {error}");
     }
     let outcome = run.run()?;
     let exit = report(plan, &recipe, outcome)?;
@@ -106,7 +113,7 @@ fn recipe(plan: &Plan) -> Result<SessionBuilder, Error> {
     Ok(recipe)
 }
 
-fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
+fn batch(plan: &Plan, recipe: &SessionBuilder, served: Option<&Served>) -> Result<Batch, Error> {
     let source = plan.inputs.iter().fold(Source::new(), |source, input| match input {
         Input::Urls(urls) => source.add_urls(urls.iter().cloned()),
         Input::File(path) => source.add_file(path),
@@ -124,6 +131,11 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     builder = builder.slow_lane(plan.refusals.lane).block_page(plan.refusals.page.clone());
     if let Some(path) = &plan.output {
         builder = builder.output(path);
+    } else if plan.manner.shares_terminal {
+        builder = builder.sink(RecordWriter::stream("standard output", AboveTheBar));
+    }
+    if let Some(path) = &plan.tally {
+        builder = builder.tally(path);
     }
     if plan.resume {
         builder = builder.existing(Existing::Resume { retry_failed: plan.retry_failed });
@@ -155,11 +167,21 @@ fn batch(plan: &Plan, recipe: &SessionBuilder) -> Result<Batch, Error> {
     if let Some(rule) = plan.stop_on_failures {
         builder = builder.stop_on_failures(rule);
     }
+    let numbers = served.map(|served| served.numbers(recipe.clone()));
+    if let Some(numbers) = &numbers {
+        let (of_passes, of_records) = (Arc::clone(numbers), Arc::clone(numbers));
+        builder = builder
+            .on_pass_end(move |record| of_passes.pass_end(record))
+            .on_record(move |record| of_records.record(record));
+    }
     let mut teller: Option<Progress> = None;
-    let (voice, concurrency) = (plan.voice, plan.concurrency);
+    let (manner, concurrency) = (plan.manner, plan.concurrency);
     builder = builder.on_progress(move |now| {
+        if let Some(numbers) = &numbers {
+            numbers.progress(now);
+        }
         // The first call tells the total, which shapes the bar.
-        teller.get_or_insert_with(|| Progress::new(voice, concurrency, now.total)).update(now);
+        teller.get_or_insert_with(|| Progress::new(manner, concurrency, now.total)).update(now);
     });
     builder.build()
 }
@@ -175,7 +197,7 @@ fn counted(found: &batch::Plan) -> Counted {
 fn report(plan: &Plan, recipe: &SessionBuilder, outcome: Outcome) -> Result<Exit, Error> {
     let exit = Exit(outcome.exit_code());
     let summary = outcome.summary;
-    if plan.talks {
+    if plan.manner.talks {
         progress::print(&summary::render(&summary, &recipe.proxy_stats()));
     } else if let Some(reason) = summary.stopped.filter(|_| exit != Exit::SUCCESS) {
         progress::print(&format!("longhaul: stopped: {reason}"));

@@ -94,7 +94,7 @@ pub(crate) fn leave_on_interrupt() {
         })
     });
     if let Err(error) = listening {
-        log::warn!("no handler for Ctrl-C: {error}");
+        log::warn!(target: "longhaul::command", "no handler for Ctrl-C: {error}");
     }
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn cut_on_interrupt(cutter: Arc<Cutter>) -> Interrupt {
     });
     if let Err(error) = listening {
         // The system ends the program then, which leaves no file behind but perhaps a hidden one.
-        log::warn!("no handler for Ctrl-C: {error}");
+        log::warn!(target: "longhaul::command", "no handler for Ctrl-C: {error}");
     }
     interrupt
 }

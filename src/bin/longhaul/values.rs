@@ -8,7 +8,7 @@
 use http::{HeaderName, HeaderValue, Method};
 use longhaul::policy::{Latency, Package, Share, parse_duration};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::str::FromStr;
 use std::time::Duration;
@@ -56,6 +56,17 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         Ok(None) | Err(_) => {
             Err(format!("'{text}' is not a time; give seconds above 0, or such as 90m or 2h"))
         }
+    }
+}
+
+/// Where to listen: a port of this machine alone, or an address with its port.
+pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').or(text.strip_prefix("localhost:")).unwrap_or(text);
+    match port.parse::<u16>() {
+        Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        Err(_) => text.parse().map_err(|_| {
+            format!("'{text}' is no address; give a port such as 9100, or 127.0.0.1:9100")
+        }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the plan may ask about the machine it runs on.
 //!
-//! A trait of ten questions, so that the plan's refusals are tested without a file system, an
+//! A trait of few questions, so that the plan's refusals are tested without a file system, an
 //! environment or a terminal.
 
 use jiff::Timestamp;
@@ -43,6 +43,9 @@ pub(crate) trait World {
 
     /// Whether somebody watches standard error.
     fn stderr_is_terminal(&self) -> bool;
+
+    /// Whether somebody watches standard output.
+    fn stdout_is_terminal(&self) -> bool;
 
     /// How wide the terminal is that shows standard output; `None` where it is none.
     fn columns(&self) -> Option<usize>;
@@ -90,6 +93,10 @@ impl World for RealWorld {
 
     fn stderr_is_terminal(&self) -> bool {
         io::stderr().is_terminal()
+    }
+
+    fn stdout_is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
     }
 
     fn columns(&self) -> Option<usize> {

@@ -136,6 +136,7 @@ fn parse(file: &[u8], now: SystemTime) -> Result<CookieJar, Faulty> {
     }
     if dropped > 0 {
         log::warn!(
+            target: "longhaul::cookies",
             "{dropped} cookies of a file are dropped: {IN_ALL} are kept, {PER_DOMAIN} for a domain"
         );
     }

@@ -102,7 +102,13 @@ impl CookieJar {
                     self.note(owner, now);
                 }
                 // Neither name nor value: they came from outside and may be a session's.
-                None => log::debug!("a cookie of {} was ignored", url.host_str().unwrap_or("")),
+                None => {
+                    log::debug!(
+                        target: "longhaul::cookies",
+                        "a cookie of {} was ignored",
+                        url.host_str().unwrap_or("")
+                    );
+                }
             }
         }
     }

@@ -140,6 +140,7 @@ pub(super) fn render<'a>(cookies: impl Iterator<Item = &'a Cookie>) -> Vec<u8> {
     }
     if left_out > 0 {
         log::warn!(
+            target: "longhaul::cookies",
             "{left_out} cookies hold a tab and are left out of the file; JSON can hold them"
         );
     }

@@ -183,7 +183,10 @@ fn open_locked(path: &Path) -> Result<File, Error> {
                 )));
             }
             Err(TryLockError::Error(error)) => {
-                log::warn!("{} cannot be locked: {error}", path.display());
+                log::warn!(
+                    target: "longhaul::download",
+                    "{} cannot be locked: {error}", path.display()
+                );
                 return Ok(file);
             }
         }

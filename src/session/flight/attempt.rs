@@ -11,6 +11,7 @@ use crate::session::numbers::Held;
 use crate::session::router::{Ask, Lease, Way};
 use crate::transport::{AttemptLimits, Incoming, Outgoing, OutgoingBody};
 use http::Method;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 impl Running {
@@ -298,7 +299,7 @@ impl Running {
         facts: &Facts,
         resend: bool,
     ) {
-        self.attempts.push(Attempt {
+        let attempt = Attempt {
             method: self.current.method.clone(),
             url: self.shown_url.clone(),
             proxy: route.shown.clone(),
@@ -311,7 +312,29 @@ impl Running {
             resend,
             note: None,
             refusal: None,
-        });
+        };
+        log::debug!(target: "longhaul::attempt", "{}", Told(&attempt));
+        self.attempts.push(attempt);
+    }
+}
+
+/// An attempt on one line, as in the history: without credentials.
+struct Told<'a>(&'a Attempt);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Attempt { method, url, proxy, status, error, elapsed, reused, .. } = self.0;
+        write!(f, "{method} {url}")?;
+        if let Some(proxy) = proxy {
+            write!(f, " through {proxy}")?;
+        }
+        match (error, status) {
+            (Some(error), _) => write!(f, ": {} ({}): {}", error.kind, error.phase, error.message)?,
+            (None, Some(status)) => write!(f, ": {status}")?,
+            (None, None) => f.write_str(": no answer")?,
+        }
+        let again = if *reused { ", kept-alive connection" } else { "" };
+        write!(f, " in {:.1} ms{again}", elapsed.as_secs_f64() * 1000.0)
     }
 }
 

@@ -127,7 +127,10 @@ fn read_named(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
 fn add_native(store: &mut RootCertStore) -> Result<(), Error> {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        log::debug!("some certificates of this system are passed over: {error}");
+        log::debug!(
+            target: "longhaul::tls",
+            "some certificates of this system are passed over: {error}"
+        );
     }
     if store.add_parsable_certificates(found.certs).0 > 0 {
         return Ok(());

@@ -208,7 +208,8 @@ impl Night<'_> {
         worker.clock.sleep_until(self.now);
         let stepped = job.task.step(&worker.session, &*worker.clock);
         let came = stepped.came();
-        let Stepped { attempts, outcome, .. } = stepped;
+        let Stepped { made, outcome, .. } = stepped;
+        let attempts = made.attempts;
         let ends = worker.clock.now();
         let outcome = match outcome {
             Outcome::Done(finished) => Outcome::Done(Box::new(finished)),

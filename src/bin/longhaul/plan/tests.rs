@@ -1,5 +1,6 @@
 use super::*;
 use crate::args::{Cli, Command, Rotate};
+use crate::voice::Voice;
 use clap::Parser;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -55,6 +56,10 @@ impl World for Fake {
     }
 
     fn stderr_is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    fn stdout_is_terminal(&self) -> bool {
         self.terminal
     }
 
@@ -160,6 +165,14 @@ fn every_contradiction_names_its_place_and_remedy() {
         ("http://a/ --netrc-file gone", &["--netrc-file: gone cannot be read: "]),
         ("http://a/ --netrc-file token", &["--netrc-file token: ", " has a word where machine"]),
         ("http://a/ --netrc-file netrc --no-netrc", &["--no-netrc: contradicts --netrc-file"]),
+        (
+            "http://a/ --json-progress --progress plain",
+            &["--json-progress: contradicts --progress"],
+        ),
+        ("http://a/ --progress-every 5", &["--progress-every: is for lines and objects, and"]),
+        ("http://a/ --tally dir", &["--tally: dir is a folder; name a file in it"]),
+        ("http://a/ --tally old.jsonl", &["--tally: old.jsonl holds something; go on with it by"]),
+        ("http://a/ -o n.jsonl --tally n.jsonl", &["--tally: n.jsonl is where the records go"]),
         ("http://a/ -q -v", &["-q: contradicts -v; leave one of them out"]),
     ] {
         let text = refusal(line, &fake());
@@ -281,12 +294,47 @@ fn who_speaks() {
     for (line, terminal, voice, talks) in [
         ("http://a/", true, Voice::Bar, true),
         ("http://a/", false, Voice::Lines, true),
+        ("http://a/ --progress auto", false, Voice::Lines, true),
         ("http://a/ -q", true, Voice::Silent, false),
+        ("http://a/ -q --progress plain", true, Voice::Lines, false),
+        ("http://a/ --progress bar", true, Voice::Bar, true),
+        ("http://a/ --progress none", true, Voice::Silent, true),
         ("http://a/ --json-progress", true, Voice::Json, true),
+        ("http://a/ --json-progress --progress json", true, Voice::Json, true),
         ("http://a/ --json-progress -q", false, Voice::Json, false),
     ] {
-        let plan = resolve(&args(line), &Fake { terminal, ..fake() }).unwrap();
-        assert_eq!((plan.voice, plan.talks), (voice, talks), "{line}");
+        let manner = resolve(&args(line), &Fake { terminal, ..fake() }).unwrap().manner;
+        assert_eq!((manner.voice, manner.talks), (voice, talks), "{line}");
+        assert_eq!(manner.shares_terminal, voice == Voice::Bar, "{line}");
+    }
+    let mut dumb = fake();
+    dumb.vars.insert("TERM", "dumb");
+    let voice = |line| resolve(&args(line), &dumb).unwrap().manner.voice;
+    assert_eq!(voice("http://a/"), Voice::Lines);
+    assert_eq!(voice("http://a/ --progress bar"), Voice::Bar);
+    for (line, seconds) in [
+        ("http://a/ --json-progress", 1),
+        ("http://a/ --progress plain", 10),
+        ("http://a/ --progress plain --progress-every 1m", 60),
+    ] {
+        assert_eq!(plan(line).manner.every, Duration::from_secs(seconds), "{line}");
+    }
+    let nobody = Fake { terminal: false, ..fake() };
+    let wanted = "--progress: a bar needs a terminal on standard error; give plain or json";
+    assert!(refusal("http://a/ --progress bar", &nobody).contains(wanted));
+}
+
+#[test]
+fn where_numbers_are_served() {
+    for (flag, address) in [
+        ("9100", "127.0.0.1:9100"),
+        (":9100", "127.0.0.1:9100"),
+        ("localhost:0", "127.0.0.1:0"),
+        ("0.0.0.0:80", "0.0.0.0:80"),
+        ("[::1]:9100", "[::1]:9100"),
+    ] {
+        let plan = plan(&format!("http://a/ --metrics {flag}"));
+        assert_eq!(plan.metrics, Some(address.parse().unwrap()), "{flag}");
     }
 }
 
