@@ -2,14 +2,13 @@
 
 use longhaul::lab::{Origin, Received, Reply, Script};
 use longhaul::{Session, secs};
-use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use super::job::{Job, Running};
-use super::support::{httpbin, process::eventually, skip};
+use super::support::{find, httpbin, process::eventually, skip};
 use super::table;
 
 const PAGE: &str = include_str!("../../docs/metrics.md");
@@ -153,9 +152,9 @@ fn what_is_served_is_what_the_page_says() {
     assert_eq!((posted.status(), posted.header("allow").as_deref()), (405, Some("GET, HEAD")));
     assert_eq!(session.head(&url).send().unwrap().status(), 200);
 
-    running.signal(Signal::INT);
-    running.signal(Signal::INT);
-    running.wait();
+    // With the site goes what keeps the run going.
+    drop(origin);
+    assert_eq!(running.wait(), 1);
     assert!(session.get(&url).send().is_err(), "it is served beyond the run");
 }
 
@@ -189,6 +188,22 @@ fn a_parser_of_the_format_reads_it() {
         let line = format!("{name} {} ", row[1]);
         assert!(read.lines().any(|read| read.starts_with(&line)), "{line} is not in\n{read}");
     }
+}
+
+/// As Prometheus' own tool reads it, which also knows how names and types belong together. It comes
+/// with a server that is too large to be asked for.
+#[test]
+fn the_tool_of_prometheus_has_no_complaint() {
+    let Some(promtool) = find("promtool") else {
+        return skip("promtool is not installed");
+    };
+    let origin = site();
+    let (job, _running, url) = started(&origin);
+    job.write("metrics.txt", scraped(&session(), &url));
+    let text = std::fs::File::open(job.path("metrics.txt")).unwrap();
+    let output = Command::new(promtool).args(["check", "metrics"]).stdin(text).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
 }
 
 #[test]

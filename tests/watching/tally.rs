@@ -55,13 +55,11 @@ fn flags<'a>(more: &[&'a str]) -> Vec<&'a str> {
 fn killed_again_and_again_it_is_whole_and_in_the_end_exact() {
     let origin = site();
     let job = Job::new((0..800).map(|number| origin.url(&format!("/{number}"))));
-    let mut kills = 0;
-    for until in [100, 250, 400, 550] {
+    for (kills, until) in [100, 250, 400, 550].into_iter().enumerate() {
         let resume: &[&str] = if kills == 0 { &[] } else { &["--resume"] };
         let mut running = job.start(&flags(resume));
         job.wait_for_lines(until);
         running.kill();
-        kills += 1;
         // At most a second behind, never ahead, and never torn.
         let records = counts(&recounted(&job.read("results.jsonl")));
         for (line, count) in counts(&job.read("tally.tsv")) {

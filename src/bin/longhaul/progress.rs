@@ -161,7 +161,7 @@ mod tests {
             now.elapsed = Duration::from_millis(ms);
             progress.update(&now);
             assert_eq!(progress.last, said.map(Duration::from_millis), "{ms}");
-            assert_eq!(progress.untold.is_some(), said != Some(ms));
+            assert_eq!(progress.untold.is_some(), said != Some(ms), "{ms}");
         }
     }
 }
