@@ -6,23 +6,17 @@
     reason = "a document that is not as it should be fails the test"
 )]
 
+#[path = "support/page.rs"]
+mod page;
+
 use longhaul::error::{Fault, Phase};
 use longhaul::time::SimClock;
 use longhaul::transport::{Play, Script};
 use longhaul::{ErrorKind, ProxyPool, ProxyUrl, Retry, Session};
+use page::table;
 use std::sync::Arc;
 
 const ERRORS: &str = include_str!("../docs/errors.md");
-
-/// The cells of each row of the first table that starts with `header`.
-fn table<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
-    text.lines()
-        .skip_while(|line| !line.starts_with(header))
-        .skip(2)
-        .take_while(|line| line.starts_with('|'))
-        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
-        .collect()
-}
 
 #[test]
 fn the_table_of_errors_is_that_of_the_code() {

@@ -49,6 +49,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("comfy_table", &["bin"]),
     ("signal_hook", &["bin"]),
     ("env_logger", &["bin"]),
+    ("tiny_http", &["bin"]),
+    ("prometheus", &["bin"]),
 ];
 
 /// What a pure layer must not contain, and the file that is the exception.

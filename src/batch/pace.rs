@@ -224,6 +224,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::record::tests::attempt;
     use crate::error::Error;
     use crate::time::{Clock, SimClock, secs};
 
@@ -278,5 +279,36 @@ mod tests {
         let (rate, eta) = pace.look(&stats, after(2.0));
         assert!((rate - 0.5).abs() < 0.01, "{rate}");
         assert!((eta.unwrap().as_secs_f64() - 18.0).abs() < 0.2, "{eta:?}");
+    }
+
+    /// A URL whose only attempt took so long, and which then waited as long again.
+    fn attempted(seconds: f64) -> Finished {
+        let mut attempt = attempt("http://a.test/");
+        attempt.elapsed = secs(seconds);
+        attempt.exit = Some("192.0.2.1".into());
+        let error = Error::config("cut").with_attempts(vec![attempt]);
+        Finished { elapsed: secs(2.0 * seconds), ..Finished::of_bad_input(0, error) }
+    }
+
+    #[test]
+    fn the_passes_to_come_are_told_from_what_was_held_back() {
+        let now = SimClock::default().now();
+        let after = |seconds| now + secs(seconds);
+        let stats = PoolStats { concurrency: 2, ..PoolStats::default() };
+        let mut pace = Pace::new(Some(20), Bounds { most_attempts: None, passes: 3 }, now);
+        for number in 0..10 {
+            pace.note(&attempted(4.0), number % 2 == 0);
+        }
+        // Ten more at one a second, the last of which may take its 8 s; five of them will be held back,
+        // and then ten are twice worked on for 4 s each by two workers.
+        let (_, eta) = pace.look(&stats, after(10.0));
+        let eta = eta.unwrap().as_secs_f64();
+        assert!((50.0..58.0).contains(&eta), "{eta}");
+        // Before anything of the second pass has ended, it costs what it cost before.
+        pace.begin_pass(10, after(20.0));
+        let (_, eta) = pace.look(&stats, after(20.0));
+        let eta = eta.unwrap().as_secs_f64();
+        assert!((20.0..30.0).contains(&eta), "{eta}");
+        assert_eq!(pace.exits(), 1);
     }
 }

@@ -385,6 +385,7 @@ fn from_millis(millis: f64) -> Duration {
 mod tests {
     use super::*;
     use crate::batch::record::tests::SMALL;
+    use proptest::prelude::*;
 
     fn record(id: u32, elapsed_ms: f64) -> Record {
         let mut record = Record::parse(SMALL.as_bytes()).unwrap();
@@ -491,5 +492,25 @@ mod tests {
         read.raise_to(&hours);
         assert_eq!(read, hours);
         assert_eq!(Exceptions::parse_tsv(""), Ok(Exceptions::default()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_reads_back_whatever_is_in_it(
+            lines in proptest::collection::vec((0_u64..500_000, "[A-Z][a-z]{1,8}", "\\PC{1,12}", 1_u64..1000), 0..20),
+            noise in "[\\PC\t\n]{0,60}",
+        ) {
+            let mut table = Exceptions::default();
+            for (hour, exception, exit, count) in lines {
+                *table.0.entry((hour, exception, exit)).or_default() += count;
+            }
+            let mut text = Vec::new();
+            table.write_tsv(&mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            prop_assert_eq!(Exceptions::parse_tsv(&text), Ok(table));
+            // And what is no table is told, not met with a panic.
+            let _ = Exceptions::parse_tsv(&noise);
+            let _ = Exceptions::parse_tsv(&(text + &noise));
+        }
     }
 }

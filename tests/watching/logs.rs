@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::job::Job;
-use super::table;
+use super::page::table;
 
 const PAGE: &str = include_str!("../../docs/logging.md");
 

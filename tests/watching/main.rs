@@ -15,18 +15,11 @@ mod support;
 #[path = "../programs/job.rs"]
 mod job;
 
+#[path = "../support/page.rs"]
+mod page;
+
 mod logs;
 mod metrics;
 mod progress;
 mod tally;
 mod terminal;
-
-/// The cells of each row of the first table that starts with `header`.
-fn table<'a>(text: &'a str, header: &str) -> Vec<Vec<&'a str>> {
-    text.lines()
-        .skip_while(|line| !line.starts_with(header))
-        .skip(2)
-        .take_while(|line| line.starts_with('|'))
-        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
-        .collect()
-}

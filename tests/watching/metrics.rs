@@ -8,8 +8,8 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use super::job::{Job, Running};
+use super::page::table;
 use super::support::{find, httpbin, process::eventually, skip};
-use super::table;
 
 const PAGE: &str = include_str!("../../docs/metrics.md");
 

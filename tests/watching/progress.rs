@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 use super::job::Job;
-use super::table;
+use super::page::table;
 
 const PAGE: &str = include_str!("../../docs/progress.md");
 
@@ -52,6 +52,9 @@ fn each_object_has_the_fields_of_the_page() {
     let last = objects.last().unwrap();
     assert_eq!((&last["done"], &last["eta_s"], &last["ok"]), (&100.into(), &0.into(), &80.into()));
     assert!(last["refusals"].as_u64().unwrap() >= 10, "{last}");
+    // Before the end it is known how long it takes: the input was counted, and URLs have ended.
+    let told = objects.iter().filter(|object| object["eta_s"].is_u64() && object["done"] != 100);
+    assert!(told.count() >= 1, "{}", ended.stderr);
     // Time does not go back, and what is done does not get less.
     for pair in objects.windows(2) {
         for field in ["elapsed_s", "done", "attempts"] {
