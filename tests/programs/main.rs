@@ -28,6 +28,7 @@ mod https_proxies;
 mod input;
 mod job;
 mod kill;
+mod memory;
 mod names;
 mod openssl;
 mod proxies;
