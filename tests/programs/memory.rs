@@ -92,6 +92,8 @@ fn c149_of_an_endless_input_no_more_is_read_than_can_be_held() {
         Reply::ok("page")
     };
     let origin = Origin::builder().handler(answer).start().unwrap();
+    // Gone before the origin, which waits for its answers.
+    let turn = turn;
     let (unread, mut input) = io::pipe().unwrap();
     let job = Job::new([""; 0]);
     let mut command =
