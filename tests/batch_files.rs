@@ -72,7 +72,7 @@ fn resume(path: &Path, existing: Existing) -> Vec<String> {
 }
 
 #[test]
-fn a_line_torn_at_any_byte_costs_that_line_and_nothing_else() {
+fn c151_a_line_torn_at_any_byte_costs_that_line_and_nothing_else() {
     let whole =
         [line("1", "ok", None), line("2", "permanent", None), line("3", "ok", None)].concat();
     let last = whole.len() - line("3", "ok", None).len();
@@ -87,7 +87,7 @@ fn a_line_torn_at_any_byte_costs_that_line_and_nothing_else() {
 }
 
 #[test]
-fn a_file_torn_at_any_byte_ends_with_every_item_once() {
+fn c151_a_file_torn_at_any_byte_ends_with_every_item_once() {
     let whole = (1..=3).map(|id| line(&id.to_string(), "ok", None)).collect::<String>();
     for cut in 0..=whole.len() {
         let (_folder, path) = results(&whole.as_bytes()[..cut]);
@@ -97,7 +97,7 @@ fn a_file_torn_at_any_byte_ends_with_every_item_once() {
 }
 
 #[test]
-fn torn_bytes_and_what_is_kept_are_told_before_anything_is_changed() {
+fn c151_torn_bytes_and_what_is_kept_are_told_before_anything_is_changed() {
     let content =
         line("1", "ok", None) + &line("2", "retryable", Some("read_timeout")) + "{\"v\":1,\"i";
     let (_folder, path) = results(&content);
@@ -118,7 +118,7 @@ fn zeros_that_a_crash_left_at_the_end_are_a_torn_line() {
 }
 
 #[test]
-fn garbage_in_the_middle_is_reported_with_its_line_and_left_alone() {
+fn c151_garbage_in_the_middle_is_reported_with_its_line_and_left_alone() {
     let good = line("1", "ok", None);
     let (torn, _) = good.split_at(20);
     for (garbage, what) in [
@@ -141,7 +141,7 @@ fn garbage_in_the_middle_is_reported_with_its_line_and_left_alone() {
 }
 
 #[test]
-fn a_second_writer_is_refused_in_every_mode() {
+fn c152_a_second_writer_is_refused_in_every_mode() {
     let (_folder, path) = results("");
     let journal = Journal::open(&path, RESUME).unwrap();
     let refused = || {

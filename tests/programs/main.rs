@@ -32,6 +32,7 @@ mod memory;
 mod names;
 mod openssl;
 mod proxies;
+mod resume;
 mod signals;
 mod throttle;
 mod tls;
