@@ -16,6 +16,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adaptive;
 mod check;
 mod cookies;
 mod credentials;
