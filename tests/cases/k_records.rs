@@ -1,7 +1,7 @@
 //! Section K: one line for each item of a run, whatever became of it.
 
 use crate::roads::recipe;
-use longhaul::batch::{Batch, Record, Source};
+use longhaul::batch::{Batch, Record, Sink, Source};
 use longhaul::lab::{ClosedPort, Origin, Received, Reply, Script};
 use longhaul::policy::SlowLane;
 use longhaul::proxy::ProxyMap;
@@ -9,6 +9,9 @@ use longhaul::{Retry, secs};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A status line, a field and a body that are no UTF-8.
 const FOREIGN: &[u8] =
@@ -127,4 +130,46 @@ fn c154_each_item_is_one_whole_line_that_tells_everything_and_no_secret() {
     let foreign = &found["foreign-0"];
     assert!(foreign["reason"].as_str().unwrap().starts_with("Verbot"), "{foreign}");
     assert!(foreign["refused"]["server"].as_str().unwrap().starts_with("sch"), "{foreign}");
+}
+
+/// Lines that are written one by one, and how far the origin was ahead of them.
+struct Behind {
+    origin: Arc<Origin>,
+    written: u64,
+    most: Arc<AtomicU64>,
+}
+
+impl Write for Behind {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // Nothing is written before as much as can be has ended.
+        assert!(self.origin.wait_for_requests(HELD, secs(60.0)));
+        let ahead = self.origin.counts().requests - self.written;
+        self.most.fetch_max(ahead, Ordering::Relaxed);
+        self.written += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How many URLs a run of few workers holds.
+const HELD: u64 = 1024;
+
+#[test]
+fn c149_what_has_ended_and_is_not_written_is_no_more_than_is_held() {
+    let origin = Origin::builder().handler(answer).start().unwrap();
+    let urls: Vec<_> = (0..3000).map(|number| origin.url(&format!("/fine/{number}"))).collect();
+    let (origin, most) = (Arc::new(origin), Arc::new(AtomicU64::new(0)));
+    let behind = Behind { origin: Arc::clone(&origin), written: 0, most: Arc::clone(&most) };
+    let batch = Batch::builder(recipe())
+        .source(Source::urls(urls))
+        .sink(Sink::stream("behind", behind))
+        .workers(8);
+    let outcome = batch.build().unwrap().run().unwrap();
+    assert_eq!((outcome.summary.ok, origin.counts().requests), (3000, 3000), "{outcome:?}");
+    // And the one that is being written.
+    let most = most.load(Ordering::Relaxed);
+    assert!((HELD..=HELD + 1).contains(&most), "{most}");
 }
