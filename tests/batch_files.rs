@@ -117,6 +117,16 @@ fn zeros_that_a_crash_left_at_the_end_are_a_torn_line() {
     assert_eq!(ids(&path), ["1", "2", "3", "4", "5"]);
 }
 
+/// Asserts that these results are not gone on with, and that the third line is why.
+#[track_caller]
+fn assert_refused_at_line_3(path: &Path, what: &str) {
+    let error = Journal::open(path, RESUME).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidJson);
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("{}:3: {what}", path.display())), "{text}");
+    assert!(text.ends_with("repair or remove this line, or name another file"), "{text}");
+}
+
 #[test]
 fn c151_garbage_in_the_middle_is_reported_with_its_line_and_left_alone() {
     let good = line("1", "ok", None);
@@ -131,11 +141,7 @@ fn c151_garbage_in_the_middle_is_reported_with_its_line_and_left_alone() {
     ] {
         let content = [good.as_bytes(), b"\n", &garbage, good.as_bytes()].concat();
         let (_folder, path) = results(&content);
-        let error = Journal::open(&path, RESUME).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidJson);
-        let text = error.to_string();
-        assert!(text.starts_with(&format!("{}:3: {what}", path.display())), "{text}");
-        assert!(text.ends_with("repair or remove this line, or name another file"), "{text}");
+        assert_refused_at_line_3(&path, what);
         assert_eq!(fs::read(&path).unwrap(), content);
     }
 }
@@ -423,11 +429,7 @@ mod packed {
         ] {
             let content = [&good[..], &garbage].concat();
             let (_folder, path) = packed(&content);
-            let error = Journal::open(&path, RESUME).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidJson);
-            let text = error.to_string();
-            assert!(text.starts_with(&format!("{}:3: {what}", path.display())), "{text}");
-            assert!(text.ends_with("repair or remove this line, or name another file"), "{text}");
+            assert_refused_at_line_3(&path, &what);
             assert_eq!(fs::read(&path).unwrap(), content);
         }
     }

@@ -89,12 +89,7 @@ fn c20_a_body_that_can_be_read_once_is_not_sent_twice() {
 fn c20_on_a_fresh_connection_it_is_an_ordinary_read_error_and_charged() {
     for name in ["fin", "rst"] {
         each(Road::ALL, World::hostile, |world, road| {
-            let session = world
-                .recipe(road)
-                .clock(Arc::new(SimClock::default()))
-                .retry(Retry::long_run().read(1u32))
-                .build()
-                .unwrap();
+            let session = world.reading_twice(road).build().unwrap();
             let error = session.get(world.url(road, &format!("/b/{name}"))).send().unwrap_err();
             assert_is(&error, ErrorKind::Connection, Phase::Headers, Fault::Target);
             assert!(!error.is_stale());
@@ -118,12 +113,7 @@ fn c20_a_resend_that_fails_too_is_charged_and_not_resent() {
         }))
     };
     each(Road::TWO, world, |world, road| {
-        let session = world
-            .recipe(road)
-            .clock(Arc::new(SimClock::default()))
-            .retry(Retry::long_run().read(1u32))
-            .build()
-            .unwrap();
+        let session = world.reading_twice(road).build().unwrap();
         let url = world.url(road, "/");
         session.get(&url).send().unwrap();
         let error = session.get(&url).send().unwrap_err();

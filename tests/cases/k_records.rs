@@ -1,7 +1,7 @@
 //! Section K: one line for each item of a run, whatever became of it.
 
 use crate::roads::recipe;
-use longhaul::batch::{Batch, Record, Sink, Source};
+use longhaul::batch::{Batch, Record, RecordWriter, Source};
 use longhaul::lab::{ClosedPort, Origin, Received, Reply, Script};
 use longhaul::policy::SlowLane;
 use longhaul::proxy::ProxyMap;
@@ -165,7 +165,7 @@ fn c149_what_has_ended_and_is_not_written_is_no_more_than_is_held() {
     let behind = Behind { origin: Arc::clone(&origin), written: 0, most: Arc::clone(&most) };
     let batch = Batch::builder(recipe())
         .source(Source::urls(urls))
-        .sink(Sink::stream("behind", behind))
+        .sink(RecordWriter::stream("behind", behind))
         .workers(8);
     let outcome = batch.build().unwrap().run().unwrap();
     assert_eq!((outcome.summary.ok, origin.counts().requests), (3000, 3000), "{outcome:?}");
