@@ -5,6 +5,10 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+#[cfg(feature = "lab")]
+#[path = "support/crowded.rs"]
+mod crowded;
+
 use longhaul::policy::Concurrency;
 use longhaul::workers::WorkerPoolBuilder;
 use longhaul::workers::simulation::{
@@ -101,4 +105,28 @@ fn fixed_concurrency_is_the_number_of_workers() {
     let pool = WorkerPool::builder(Session::builder()).workers(7);
     let report = night(pool, FaultModel::none(), 100, 1);
     assert_eq!((report.concurrency, report.most_concurrency, report.back_offs), (7, 7, 0));
+}
+
+#[cfg(feature = "lab")]
+#[test]
+fn who_rests_has_closed_its_connections() {
+    let origin = crowded::crowded(20);
+    let session = Session::builder().trust_env(false).retry(Retry::long_run());
+    let pool = WorkerPool::builder(session)
+        .concurrency(Concurrency::Adaptive)
+        .workers(300)
+        .build()
+        .unwrap();
+    let urls: Vec<_> = (0..2000).map(|page| origin.url(&format!("/{page}"))).collect();
+    let mut has_fewer = false;
+    for (number, done) in pool.run(&urls).enumerate() {
+        assert_eq!(done.result.unwrap().status(), 200);
+        // After the walk up; whoever is called off finishes what flies.
+        let (open, called) = (origin.counts().open, pool.stats().concurrency);
+        has_fewer |= number > 1000 && open <= called;
+    }
+    let stats = pool.stats();
+    assert!(stats.back_offs > 0, "{stats:?}");
+    assert!(origin.counts().most_open > stats.most_concurrency, "{:?}", origin.counts());
+    assert!(has_fewer, "{:?}, {stats:?}", origin.counts());
 }

@@ -163,3 +163,31 @@ fn a_file_of_200_megabytes_is_sent_as_a_part_within_a_few_hundred_kilobytes() {
     assert!(info.bytes_max < 500_000, "{} bytes at once", info.bytes_max);
     assert!(info.count_total < 1000, "{} allocations", info.count_total);
 }
+
+#[cfg(feature = "lab")]
+#[test]
+fn c146_a_request_allocates_the_same_beside_ten_hosts_and_beside_two_hundred() {
+    use longhaul::lab::{Origin, Reply};
+    let everywhere = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
+    let origin =
+        Origin::builder().address(everywhere).handler(|_| Reply::ok("page")).start().unwrap();
+    // Of the third round: by then every connection and every buffer is there.
+    let each = |hosts: u8| {
+        let session = Session::builder().trust_env(false).pool_connections(200).build().unwrap();
+        let mut info = measure(|| {});
+        for _ in 0..3 {
+            info = measure(|| {
+                for host in 1..=hosts {
+                    let url = format!("http://127.0.4.{host}:{}/", origin.address().port());
+                    let response = session.get(url).send().unwrap();
+                    assert_eq!(response.status(), 200);
+                }
+            });
+        }
+        (info.count_total / u64::from(hosts), info.bytes_total / u64::from(hosts))
+    };
+    let ((few, few_bytes), (many, many_bytes)) = (each(10), each(200));
+    // A figure more in an address is a byte more in a text here and there.
+    assert!(many <= few + 1, "{few} allocations beside 10 hosts, {many} beside 200");
+    assert!(many_bytes <= few_bytes + 64, "{few_bytes} bytes beside 10 hosts, {many_bytes}");
+}

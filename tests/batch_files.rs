@@ -72,7 +72,7 @@ fn resume(path: &Path, existing: Existing) -> Vec<String> {
 }
 
 #[test]
-fn a_line_torn_at_any_byte_costs_that_line_and_nothing_else() {
+fn c151_a_line_torn_at_any_byte_costs_that_line_and_nothing_else() {
     let whole =
         [line("1", "ok", None), line("2", "permanent", None), line("3", "ok", None)].concat();
     let last = whole.len() - line("3", "ok", None).len();
@@ -87,7 +87,7 @@ fn a_line_torn_at_any_byte_costs_that_line_and_nothing_else() {
 }
 
 #[test]
-fn a_file_torn_at_any_byte_ends_with_every_item_once() {
+fn c151_a_file_torn_at_any_byte_ends_with_every_item_once() {
     let whole = (1..=3).map(|id| line(&id.to_string(), "ok", None)).collect::<String>();
     for cut in 0..=whole.len() {
         let (_folder, path) = results(&whole.as_bytes()[..cut]);
@@ -97,7 +97,7 @@ fn a_file_torn_at_any_byte_ends_with_every_item_once() {
 }
 
 #[test]
-fn torn_bytes_and_what_is_kept_are_told_before_anything_is_changed() {
+fn c151_torn_bytes_and_what_is_kept_are_told_before_anything_is_changed() {
     let content =
         line("1", "ok", None) + &line("2", "retryable", Some("read_timeout")) + "{\"v\":1,\"i";
     let (_folder, path) = results(&content);
@@ -117,8 +117,18 @@ fn zeros_that_a_crash_left_at_the_end_are_a_torn_line() {
     assert_eq!(ids(&path), ["1", "2", "3", "4", "5"]);
 }
 
+/// Asserts that these results are not gone on with, and that the third line is why.
+#[track_caller]
+fn assert_refused_at_line_3(path: &Path, what: &str) {
+    let error = Journal::open(path, RESUME).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidJson);
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("{}:3: {what}", path.display())), "{text}");
+    assert!(text.ends_with("repair or remove this line, or name another file"), "{text}");
+}
+
 #[test]
-fn garbage_in_the_middle_is_reported_with_its_line_and_left_alone() {
+fn c151_garbage_in_the_middle_is_reported_with_its_line_and_left_alone() {
     let good = line("1", "ok", None);
     let (torn, _) = good.split_at(20);
     for (garbage, what) in [
@@ -131,17 +141,13 @@ fn garbage_in_the_middle_is_reported_with_its_line_and_left_alone() {
     ] {
         let content = [good.as_bytes(), b"\n", &garbage, good.as_bytes()].concat();
         let (_folder, path) = results(&content);
-        let error = Journal::open(&path, RESUME).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidJson);
-        let text = error.to_string();
-        assert!(text.starts_with(&format!("{}:3: {what}", path.display())), "{text}");
-        assert!(text.ends_with("repair or remove this line, or name another file"), "{text}");
+        assert_refused_at_line_3(&path, what);
         assert_eq!(fs::read(&path).unwrap(), content);
     }
 }
 
 #[test]
-fn a_second_writer_is_refused_in_every_mode() {
+fn c152_a_second_writer_is_refused_in_every_mode() {
     let (_folder, path) = results("");
     let journal = Journal::open(&path, RESUME).unwrap();
     let refused = || {
@@ -423,11 +429,7 @@ mod packed {
         ] {
             let content = [&good[..], &garbage].concat();
             let (_folder, path) = packed(&content);
-            let error = Journal::open(&path, RESUME).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidJson);
-            let text = error.to_string();
-            assert!(text.starts_with(&format!("{}:3: {what}", path.display())), "{text}");
-            assert!(text.ends_with("repair or remove this line, or name another file"), "{text}");
+            assert_refused_at_line_3(&path, &what);
             assert_eq!(fs::read(&path).unwrap(), content);
         }
     }

@@ -89,6 +89,17 @@ fn cut(response: &[u8], count: usize) -> &[u8] {
     &response[..head + count]
 }
 
+/// A server that breaks its first response off after so many bytes of the file.
+fn breaking_off(at: usize) -> Origin {
+    numbered(move |n, request| {
+        let response = serve(FILE, "\"v1\"", request);
+        match n {
+            0 => Script::send(cut(&response, at)).fin(),
+            _ => Script::send(response),
+        }
+    })
+}
+
 /// Leaves the first `count` bytes of the file behind, as a download that broke off.
 fn broken_off(session: &Session, origin: &Origin, path: &PathBuf) -> Error {
     session.get(origin.url("/file")).download(path).send().unwrap_err()
@@ -98,13 +109,7 @@ fn broken_off(session: &Session, origin: &Origin, path: &PathBuf) -> Error {
 fn a_break_at_every_byte_is_resumed_there_within_one_call() {
     let session = patient();
     for at in 0..FILE.len() {
-        let origin = numbered(move |n, request| {
-            let response = serve(FILE, "\"v1\"", request);
-            match n {
-                0 => Script::send(cut(&response, at)).fin(),
-                _ => Script::send(response),
-            }
-        });
+        let origin = breaking_off(at);
         let (folder, path) = place();
         let file = session.get(origin.url("/file")).download(&path).send().unwrap();
         assert_eq!(fs::read(&path).unwrap(), FILE, "{at}");
@@ -127,13 +132,7 @@ fn a_break_at_every_byte_is_resumed_there_within_one_call() {
 fn a_part_that_any_break_has_left_is_gone_on_with_by_the_next_call() {
     let session = session();
     for at in 1..FILE.len() {
-        let origin = numbered(move |n, request| {
-            let response = serve(FILE, "\"v1\"", request);
-            match n {
-                0 => Script::send(cut(&response, at)).fin(),
-                _ => Script::send(response),
-            }
-        });
+        let origin = breaking_off(at);
         let (folder, path) = place();
         let error = broken_off(&session, &origin, &path);
         assert_eq!(error.kind(), ErrorKind::IncompleteBody);

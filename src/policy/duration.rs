@@ -67,7 +67,7 @@ fn parse_nanos(text: &str) -> Result<u128, &'static str> {
         let first = rest.len() == text.len();
         let unit = if unit.is_empty() && first && behind.is_empty() { "s" } else { unit };
         let is_it = |name: &&str| unit.eq_ignore_ascii_case(name);
-        let at = units.iter().position(|(names, _)| names.iter().any(&is_it));
+        let at = units.iter().position(|(names, _)| names.iter().any(is_it));
         let at = at.ok_or("the unit is unknown, missing or out of order")?;
         let scale = units.get(at).map_or(0, |(_, scale)| *scale);
         units = units.get(at + 1..).unwrap_or_default();

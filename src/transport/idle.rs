@@ -16,10 +16,13 @@ use super::connect::host_of;
 use super::crowd::{Crowd, Place};
 use super::stream::Stream;
 use crate::proxy::Identity;
+use slab::Slab;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+mod slab;
 
 /// Below the time after which address translators and balancers forget a silent connection.
 const MAX_IDLE: Duration = Duration::from_secs(15);
@@ -63,7 +66,7 @@ pub(super) struct IdlePool {
 /// Hosts in the order of their last use, as a list through a slab.
 struct State {
     index: HashMap<Arc<[u8]>, usize>,
-    slab: Vec<Host>,
+    slab: Slab<Host>,
     free: Vec<usize>,
     newest: usize,
     oldest: usize,
@@ -86,7 +89,7 @@ impl IdlePool {
     pub(super) fn new(hosts: usize, per_host: usize, block: bool) -> Self {
         let state = State {
             index: HashMap::new(),
-            slab: Vec::new(),
+            slab: Slab::default(),
             free: Vec::new(),
             newest: NONE,
             oldest: NONE,
@@ -247,10 +250,7 @@ impl State {
                 }
                 slot
             }
-            None => {
-                self.slab.push(host);
-                self.slab.len() - 1
-            }
+            None => self.slab.push(host),
         };
         self.index.insert(Arc::clone(&conn.key), slot);
         self.link(slot);
@@ -349,247 +349,4 @@ impl fmt::Debug for IdlePool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::time::{Clock, SimClock, secs};
-    use crate::transport::cutter::Cutter;
-    use crate::transport::socket::Socket;
-    use std::net::{TcpListener, TcpStream};
-
-    struct Bench {
-        listener: TcpListener,
-        cutter: Arc<Cutter>,
-        clock: SimClock,
-        /// The other ends, which have to live.
-        peers: Vec<TcpStream>,
-    }
-
-    impl Bench {
-        fn new() -> Self {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let (cutter, clock) = (Arc::default(), SimClock::default());
-            Self { listener, cutter, clock, peers: Vec::new() }
-        }
-
-        fn conn(&mut self, key: &str, identity: Identity) -> Conn {
-            let stream = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
-            self.peers.push(self.listener.accept().unwrap().0);
-            let stream = Arc::new(stream);
-            let registration = self.cutter.register(&stream);
-            Conn {
-                stream: Stream::plain(Socket::new(stream, registration)),
-                key: Arc::from(key.as_bytes()),
-                identity,
-                tls: None,
-                idle_since: None,
-                returns: 0,
-                place: None,
-            }
-        }
-    }
-
-    #[test]
-    fn hosts_leave_in_the_order_of_their_last_use() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(2, 1, false);
-        let now = bench.clock.now();
-        for key in ["a", "b"] {
-            let conn = bench.conn(key, Identity::DIRECT);
-            pool.give_back(conn, now);
-        }
-        let a = pool.take(b"a", now, None).unwrap();
-        pool.give_back(a, now);
-        let conn = bench.conn("c", Identity::DIRECT);
-        pool.give_back(conn, now);
-        assert!(pool.take(b"b", now, None).is_none());
-        assert!(pool.take(b"a", now, None).is_some());
-        assert!(pool.take(b"c", now, None).is_some());
-        assert_eq!(bench.cutter.live_sockets(), 0);
-    }
-
-    #[test]
-    fn no_more_than_the_limit_of_each_host_and_the_youngest_first() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(2, 2, false);
-        let start = bench.clock.now();
-        for _ in 0..3 {
-            let conn = bench.conn("a", Identity::DIRECT);
-            pool.give_back(conn, start);
-        }
-        assert_eq!(bench.cutter.live_sockets(), 2);
-        let later = start + secs(1.0);
-        let conn = pool.take(b"a", later, None).unwrap();
-        pool.give_back(conn, later);
-        assert_eq!(pool.take(b"a", later, None).unwrap().idle_since, Some(later));
-        assert_eq!(pool.take(b"a", later, None).unwrap().idle_since, Some(start));
-        assert!(pool.take(b"a", later, None).is_none());
-    }
-
-    #[test]
-    fn a_connection_too_many_is_worth_a_warning_a_minute() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(2, 2, false);
-        let start = bench.clock.now();
-        let key = b"\x00\x00\x00\x00\x00\x00\x00\x00s\x01\xbbshop.test";
-        let mut surplus = bench.conn("", Identity::DIRECT);
-        surplus.key = Arc::from(key.as_slice());
-        let warned = |after: f64| pool.lock().warning(&surplus, 2, start + secs(after));
-        let text = warned(0.0).unwrap();
-        for part in ["to shop.test ", "since 2 idle", "pool_maxsize"] {
-            assert!(text.contains(part), "{text}");
-        }
-        assert_eq!(warned(59.9), None);
-        assert!(warned(60.0).is_some());
-    }
-
-    #[test]
-    fn old_dead_and_talking_connections_are_not_handed_out() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8, false);
-        let start = bench.clock.now();
-        let conn = bench.conn("old", Identity::DIRECT);
-        pool.give_back(conn, start);
-        assert!(pool.take(b"old", start + MAX_IDLE, None).is_none());
-
-        let conn = bench.conn("dead", Identity::DIRECT);
-        pool.give_back(conn, start);
-        bench.peers.pop();
-        assert!(pool.take(b"dead", start + FRESH, None).is_none());
-
-        let conn = bench.conn("talking", Identity::DIRECT);
-        pool.give_back(conn, start);
-        let mut peer = bench.peers.pop().unwrap();
-        std::io::Write::write_all(&mut peer, b"HTTP/1.1 408 Timeout\r\n\r\n").unwrap();
-        assert!(pool.take(b"talking", start + FRESH, None).is_none());
-        assert_eq!(bench.cutter.live_sockets(), 0);
-    }
-
-    #[test]
-    fn what_has_not_kept_before_is_looked_at_and_listened_to() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8, false);
-        let now = bench.clock.now();
-        // Its end has come, just after it was given back.
-        let ended = |bench: &mut Bench, returns: u32| {
-            let mut conn = bench.conn("a", Identity::DIRECT);
-            conn.returns = returns;
-            pool.give_back(conn, now);
-            bench.peers.pop();
-        };
-        for (returns, listen, handed_out) in [
-            (0, None, false),
-            (0, Some(GOODBYE), false),
-            // It has kept before: only a request that cannot be sent twice is worth a look.
-            (1, None, true),
-            (1, Some(GOODBYE), false),
-        ] {
-            ended(&mut bench, returns);
-            let taken = pool.take(b"a", now, listen);
-            assert_eq!(taken.is_some(), handed_out, "{returns} {listen:?}");
-        }
-
-        // Its end is on its way.
-        let conn = bench.conn("a", Identity::DIRECT);
-        pool.give_back(conn, now);
-        let peer = bench.peers.pop();
-        std::thread::scope(|scope| {
-            scope.spawn(|| drop(peer));
-            assert!(pool.take(b"a", now, Some(secs(20.0))).is_none());
-        });
-
-        // It stays; so long since, that nothing is left to listen for.
-        let conn = bench.conn("a", Identity::DIRECT);
-        pool.give_back(conn, now);
-        assert!(pool.take(b"a", now + secs(1.0), Some(secs(1.0))).is_some());
-        assert_eq!(bench.cutter.live_sockets(), 0);
-    }
-
-    #[test]
-    fn a_return_closes_what_has_aged_elsewhere() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8, false);
-        let start = bench.clock.now();
-        let conn = bench.conn("a", Identity::DIRECT);
-        pool.give_back(conn, start);
-        let conn = bench.conn("b", Identity::DIRECT);
-        pool.give_back(conn, start + MAX_IDLE);
-        assert_eq!(bench.cutter.live_sockets(), 1);
-    }
-
-    #[test]
-    fn a_host_without_connections_does_not_keep_others_from_ageing() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8, false);
-        let start = bench.clock.now();
-        for key in ["gone", "old"] {
-            let conn = bench.conn(key, Identity::DIRECT);
-            pool.give_back(conn, start);
-        }
-        drop(pool.take(b"gone", start, None));
-        // Older than the empty one, and both older than this.
-        let old = pool.take(b"old", start, None).unwrap();
-        pool.give_back(old, start);
-        let conn = bench.conn("new", Identity::DIRECT);
-        pool.give_back(conn, start + MAX_IDLE);
-        assert_eq!(bench.cutter.live_sockets(), 1);
-        assert_eq!(pool.lock().index.len(), 1);
-    }
-
-    #[test]
-    fn a_fresh_connection_takes_the_place_of_those_that_stand() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8, false);
-        let now = bench.clock.now();
-        for key in ["a", "a", "b"] {
-            let conn = bench.conn(key, Identity::DIRECT);
-            pool.give_back(conn, now);
-        }
-        pool.close(b"a");
-        assert!(pool.take(b"a", now, None).is_none());
-        assert_eq!(bench.cutter.live_sockets(), 1, "the other host keeps its connection");
-        pool.close(b"never heard of");
-    }
-
-    #[test]
-    fn a_hundred_thousand_rotating_users_leave_few_connections() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(10, 10, false);
-        let now = bench.clock.now();
-        let first = bench.conn("a", Identity::DIRECT);
-        let socket = TcpStream::connect(bench.listener.local_addr().unwrap()).unwrap();
-        drop(first);
-        for number in 0..100_000u32 {
-            // One socket stands for all: what is counted is what the pool holds of it.
-            let stream = Arc::new(socket.try_clone().unwrap());
-            let registration = bench.cutter.register(&stream);
-            let conn = Conn {
-                stream: Stream::plain(Socket::new(stream, registration)),
-                key: Arc::from(number.to_ne_bytes().as_slice()),
-                identity: Identity::DIRECT,
-                tls: None,
-                idle_since: None,
-                returns: 0,
-                place: None,
-            };
-            pool.give_back(conn, now);
-            assert!(bench.cutter.live_sockets() <= 10);
-        }
-        assert_eq!(pool.kept(), (10, 10));
-        let state = pool.lock();
-        assert!(state.slab.len() <= 11 && state.free.len() <= 1, "places are used again");
-    }
-
-    #[test]
-    fn forgetting_an_identity_closes_its_connections_alone() {
-        let mut bench = Bench::new();
-        let pool = IdlePool::new(8, 8, false);
-        let now = bench.clock.now();
-        // Identities come from proxies; a second one is enough to tell them apart.
-        let other: crate::proxy::Route = crate::proxy::Route::direct();
-        let conn = bench.conn("a", other.identity);
-        pool.give_back(conn, now);
-        pool.forget(Identity::DIRECT);
-        assert!(pool.take(b"a", now, None).is_none());
-        assert_eq!(bench.cutter.live_sockets(), 0);
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! Origins that answer from a script, and what a session makes of it.
 
-use crate::roads::{Road, World};
+use crate::roads::{Road, World, each};
 use longhaul::error::Error;
 use longhaul::lab::{Origin, Received, Reply, Script};
 use longhaul::{Response, Session};
@@ -21,6 +21,24 @@ pub(crate) fn scripted(scripts: Vec<Script>) -> World {
         let number: usize = request.path.trim_start_matches('/').parse().unwrap();
         scripts[number].clone()
     }))
+}
+
+/// Asks for each of these scripts in turn, on each road.
+pub(crate) fn each_of(
+    roads: &[Road],
+    scripts: &[Script],
+    see: impl Fn(usize, Result<Response, Error>) + Sync,
+) {
+    each(
+        roads,
+        || scripted(scripts.to_vec()),
+        |world, road| {
+            let session = world.session(road);
+            for number in 0..scripts.len() {
+                see(number, get(world, road, &session, &format!("/{number}")));
+            }
+        },
+    );
 }
 
 pub(crate) fn get(

@@ -9,7 +9,8 @@ use longhaul::lab::{Origin, Received, Reply, Script, hostile};
 use longhaul::message::Body;
 use longhaul::time::{Clock, SimClock, SystemClock};
 use longhaul::transport::{self, Play};
-use longhaul::{ErrorKind, Retry, secs};
+use longhaul::{ErrorKind, Retry, WorkerPool, secs};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -88,12 +89,7 @@ fn c20_a_body_that_can_be_read_once_is_not_sent_twice() {
 fn c20_on_a_fresh_connection_it_is_an_ordinary_read_error_and_charged() {
     for name in ["fin", "rst"] {
         each(Road::ALL, World::hostile, |world, road| {
-            let session = world
-                .recipe(road)
-                .clock(Arc::new(SimClock::default()))
-                .retry(Retry::long_run().read(1u32))
-                .build()
-                .unwrap();
+            let session = world.reading_twice(road).build().unwrap();
             let error = session.get(world.url(road, &format!("/b/{name}"))).send().unwrap_err();
             assert_is(&error, ErrorKind::Connection, Phase::Headers, Fault::Target);
             assert!(!error.is_stale());
@@ -117,12 +113,7 @@ fn c20_a_resend_that_fails_too_is_charged_and_not_resent() {
         }))
     };
     each(Road::TWO, world, |world, road| {
-        let session = world
-            .recipe(road)
-            .clock(Arc::new(SimClock::default()))
-            .retry(Retry::long_run().read(1u32))
-            .build()
-            .unwrap();
+        let session = world.reading_twice(road).build().unwrap();
         let url = world.url(road, "/");
         session.get(&url).send().unwrap();
         let error = session.get(&url).send().unwrap_err();
@@ -392,4 +383,33 @@ fn c145_as_many_connections_as_threads_and_one_warning_for_what_is_thrown_away()
     for part in [NAME, "2 idle", "pool_maxsize"] {
         assert!(warnings[0].contains(part), "{warnings:?}");
     }
+}
+
+#[test]
+fn c145_a_pool_of_workers_connects_once_each_and_once_to_each_of_two_hundred_hosts() {
+    let origin = Origin::builder().handler(|_: &Received| Reply::ok("ok")).start().unwrap();
+    let pool = WorkerPool::builder(recipe()).workers(32).build().unwrap();
+    let urls: Vec<_> = (0..640).map(|number| origin.url(&format!("/{number}"))).collect();
+    let done = pool.run(&urls).filter(|done| done.result.is_ok()).count();
+    let counts = origin.counts();
+    assert_eq!((done, counts.requests), (640, 640), "nothing is lost");
+    assert!(counts.accepted <= 32, "{counts:?}");
+    drop(pool);
+
+    // Every address of the machine's own network is a host of its own.
+    let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let origin = Origin::builder()
+        .address(everywhere)
+        .handler(|_: &Received| Reply::ok("ok"))
+        .start()
+        .unwrap();
+    let session = recipe().pool_connections(200).build().unwrap();
+    for round in 0..3 {
+        for host in 1..=200 {
+            let url = format!("http://127.0.3.{host}:{}/", origin.address().port());
+            let response = session.get(url).send().unwrap();
+            assert_eq!(response.connection().reused, round > 0, "host {host}, round {round}");
+        }
+    }
+    assert_eq!((origin.counts().accepted, origin.counts().requests), (200, 600));
 }

@@ -1,25 +1,18 @@
 //! Section C: bodies that end where they should not, and chunks.
 
-use crate::answers::{answer, get, scripted};
+use crate::answers::{answer, each_of, get, scripted};
 use crate::roads::{Road, World, assert_is, each};
 use longhaul::error::{ErrorKind, Fault, Phase};
 use longhaul::lab::Script;
-use longhaul::time::SimClock;
-use longhaul::{Retry, secs};
+use longhaul::secs;
 use std::io::Read;
-use std::sync::Arc;
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 #[test]
 fn c40_a_body_that_a_reset_ends_is_no_page() {
     each(Road::ALL, World::hostile, |world, road| {
-        let session = world
-            .recipe(road)
-            .clock(Arc::new(SimClock::default()))
-            .retry(Retry::long_run().read(1u32))
-            .build()
-            .unwrap();
+        let session = world.reading_twice(road).build().unwrap();
         let error = get(world, road, &session, "/b/close-delim-rst").unwrap_err();
         assert_is(&error, ErrorKind::IncompleteBody, Phase::Body, Fault::Target);
         assert_eq!(error.received_bytes(), Some(3));
@@ -41,19 +34,11 @@ fn c40_a_reset_right_behind_the_head_is_no_empty_page() {
         Script::send("HTTP/1.0 200 OK\r\nServer: old\r\n\r\n").pause(pause).rst(),
         Script::send("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n").pause(pause).rst(),
     ];
-    let count = scripts.len();
-    each(
-        Road::ALL,
-        || scripted(scripts.clone()),
-        |world, road| {
-            let session = world.session(road);
-            for number in 0..count {
-                let error = get(world, road, &session, &format!("/{number}")).unwrap_err();
-                assert_is(&error, ErrorKind::IncompleteBody, Phase::Body, Fault::Target);
-                assert_eq!(error.received_bytes(), Some(0));
-            }
-        },
-    );
+    each_of(Road::ALL, &scripts, |_, result| {
+        let error = result.unwrap_err();
+        assert_is(&error, ErrorKind::IncompleteBody, Phase::Body, Fault::Target);
+        assert_eq!(error.received_bytes(), Some(0));
+    });
 }
 
 #[test]
@@ -90,13 +75,8 @@ fn c42_a_body_shorter_than_its_length_is_an_error_with_the_count() {
         ("chunk-hold", ErrorKind::ReadTimeout),
     ] {
         each(Road::ALL, World::hostile, |world, road| {
-            let session = world
-                .recipe(road)
-                .clock(Arc::new(SimClock::default()))
-                .timeout((secs(20.0), secs(0.4)))
-                .retry(Retry::long_run().read(1u32))
-                .build()
-                .unwrap();
+            let session =
+                world.reading_twice(road).timeout((secs(20.0), secs(0.4))).build().unwrap();
             let path = format!("/b/{name}");
             let error = get(world, road, &session, &path).unwrap_err();
             assert_is(&error, kind, Phase::Body, Fault::Target);
@@ -193,20 +173,12 @@ fn c42_every_place_for_a_reset_is_an_error_and_never_a_page() {
     for (whole, complete) in small() {
         let scripts: Vec<Script> =
             (0..complete).map(|cut| Script::send(&whole[..cut]).pause(secs(0.005)).rst()).collect();
-        let count = scripts.len();
-        each(
-            Road::TWO,
-            || scripted(scripts.clone()),
-            |world, road| {
-                let session = world.session(road);
-                for cut in 0..count {
-                    let error = get(world, road, &session, &format!("/{cut}")).unwrap_err();
-                    assert_eq!(error.fault(), Fault::Target, "{:?}", &whole[..cut]);
-                    let kinds = [ErrorKind::Connection, ErrorKind::IncompleteBody];
-                    assert!(kinds.contains(&error.kind()), "{:?}: {error}", &whole[..cut]);
-                }
-            },
-        );
+        each_of(Road::TWO, &scripts, |cut, result| {
+            let error = result.unwrap_err();
+            assert_eq!(error.fault(), Fault::Target, "{:?}", &whole[..cut]);
+            let kinds = [ErrorKind::Connection, ErrorKind::IncompleteBody];
+            assert!(kinds.contains(&error.kind()), "{:?}: {error}", &whole[..cut]);
+        });
     }
     // And where only the close delimits, every reset in the body is one too.
     let whole = "HTTP/1.1 200 OK\r\nServer: x\r\n\r\nabcde";

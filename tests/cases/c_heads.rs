@@ -1,6 +1,6 @@
 //! Section C: heads as servers write them.
 
-use crate::answers::{answer, get, scripted};
+use crate::answers::{answer, each_of, get, scripted};
 use crate::roads::{Road, World, assert_is, each};
 use crate::said;
 use longhaul::batch::{Batch, RecordWriter, Source};
@@ -263,18 +263,9 @@ fn c51_the_limit_is_exact_however_the_bytes_arrive() {
             let (first, second) = whole.split_at(piece);
             scripts.push(Script::send(first).pause(secs(0.01)).then_send(second).fin());
         }
-        let count = scripts.len();
-        each(
-            Road::TWO,
-            || scripted(scripts.clone()),
-            |world, road| {
-                let session = world.session(road);
-                for number in 0..count {
-                    let result = get(world, road, &session, &format!("/{number}"));
-                    assert_eq!(result.is_ok(), passes, "{length} {number}");
-                }
-            },
-        );
+        each_of(Road::TWO, &scripts, |number, result| {
+            assert_eq!(result.is_ok(), passes, "{length} {number}");
+        });
     }
 }
 

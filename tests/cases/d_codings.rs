@@ -1,6 +1,6 @@
 //! Section D: bodies under a content coding, and the ceilings of what comes out of one.
 
-use crate::answers::{answer, get, scripted};
+use crate::answers::{answer, each_of, get, scripted};
 use crate::roads::{Road, World, assert_is, each};
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
@@ -118,19 +118,11 @@ fn c60_under_every_coding_and_every_framing() {
             head("200", "").fin(),
         ]);
     }
-    let count = scripts.len();
-    each(
-        Road::FOUR,
-        || scripted(scripts.clone()),
-        |world, road| {
-            let session = world.session(road);
-            for number in 0..count {
-                let response = get(world, road, &session, &format!("/{number}")).unwrap();
-                assert_eq!(response.text().unwrap(), "", "{number}");
-                assert_eq!(response.attempts().len(), 1);
-            }
-        },
-    );
+    each_of(Road::FOUR, &scripts, |number, result| {
+        let response = result.unwrap();
+        assert_eq!(response.text().unwrap(), "", "{number}");
+        assert_eq!(response.attempts().len(), 1);
+    });
 }
 
 #[test]
@@ -173,18 +165,10 @@ fn c61_whatever_it_is_behind_every_coding_and_in_every_framing() {
             scripts.push(in_chunks(coding, &whole, 7));
         }
     }
-    let count = scripts.len();
-    each(
-        Road::TWO,
-        || scripted(scripts.clone()),
-        |world, road| {
-            let session = world.session(road);
-            for number in 0..count {
-                let response = get(world, road, &session, &format!("/{number}")).unwrap();
-                assert_eq!(response.bytes().unwrap(), TEXT, "{number}");
-            }
-        },
-    );
+    each_of(Road::TWO, &scripts, |number, result| {
+        let response = result.unwrap();
+        assert_eq!(response.bytes().unwrap(), TEXT, "{number}");
+    });
 }
 
 #[test]
@@ -217,12 +201,7 @@ fn c61_members_are_one_text_and_a_cut_one_is_no_text() {
 #[test]
 fn c61_a_cut_or_broken_stream_is_retried_like_other_failures_of_a_body() {
     each(Road::FOUR, World::hostile, |world, road| {
-        let session = world
-            .recipe(road)
-            .clock(Arc::new(SimClock::default()))
-            .retry(Retry::long_run().read(1u32))
-            .build()
-            .unwrap();
+        let session = world.reading_twice(road).build().unwrap();
         let error = get(world, road, &session, "/b/gz-cut").unwrap_err();
         assert_is(&error, ErrorKind::ContentDecoding, Phase::Body, Fault::Target);
         assert_eq!(error.requests_name(), "ContentDecodingError");

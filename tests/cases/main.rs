@@ -31,6 +31,7 @@ mod ids;
 mod j_credentials;
 mod j_requests;
 mod k_pool;
+mod k_records;
 mod roads;
 mod said;
 mod storm;

@@ -3,9 +3,9 @@
 use longhaul::error::{Error, ErrorKind, Fault, Phase};
 use longhaul::lab::{Ca, HttpProxy, Origin, OriginBuilder, SocksProxy, hostile};
 use longhaul::policy::Timeouts;
-use longhaul::time::{Clock, SystemClock};
+use longhaul::time::{Clock, SimClock, SystemClock};
 use longhaul::transport::{Resolve, ResolveError};
-use longhaul::{ProxyPool, ProxyUrl, Session, SessionBuilder, secs};
+use longhaul::{ProxyPool, ProxyUrl, Retry, Session, SessionBuilder, secs};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -133,6 +133,11 @@ impl World {
             Road::TlsInTls => recipe.proxies(url(self.secure_proxy.url())),
             Road::Socks | Road::TlsSocks => recipe.proxies(url(self.socks.url("socks5h"))),
         }
+    }
+
+    /// One that reads once more after a failure, and does not wait for it.
+    pub(crate) fn reading_twice(&self, road: Road) -> SessionBuilder {
+        self.recipe(road).clock(Arc::new(SimClock::default())).retry(Retry::long_run().read(1u32))
     }
 
     pub(crate) fn session(&self, road: Road) -> Session {

@@ -79,8 +79,18 @@ impl Job {
 
     /// `longhaul run` over what is written into the pipe that comes with it, in place of the list.
     pub(crate) fn start_piped(&self, flags: &[&str]) -> (Running, ChildStdin) {
+        self.start_piped_in(&[], flags)
+    }
+
+    /// The same, with these variables added to the environment.
+    pub(crate) fn start_piped_in(
+        &self,
+        environment: &[(&str, &str)],
+        flags: &[&str],
+    ) -> (Running, ChildStdin) {
         let over = ["run", "-i", "-", "-o", "results.jsonl", "--no-env"];
         let mut command = self.command(&[&over[..], flags].concat());
+        command.envs(environment.iter().copied());
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take().unwrap();
         (Running(child), input)
@@ -174,6 +184,10 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
     }
 
     pub(crate) fn kill(&mut self) {

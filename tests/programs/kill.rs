@@ -12,10 +12,14 @@ use super::job::{Job, Running, records};
 use super::support::nginx::Nginx;
 
 /// Numbers that look random, and are the same in every run.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         // The multiplier of Knuth's MMIX.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         usize::try_from(self.0 >> 33).unwrap() % end
@@ -47,7 +51,7 @@ fn fetched(nginx: &Nginx, log: &str) -> Vec<String> {
 #[test]
 fn killed_in_the_middle_again_and_again() {
     let Some(nginx) = Nginx::start() else { return };
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     for round in 1..=3 {
         let job = Job::new((0..2000).map(|page| nginx.url(&format!("/small/{page}"))));
         nginx.program().clear_log("access.log");
@@ -94,7 +98,7 @@ fn c151_torn_at_any_byte_it_is_whole_again() {
     let job = Job::new((0..40).map(|page| nginx.url(&format!("/small/{page}"))));
     job.run(&[]).assert_code(0);
     let whole = fs::read(job.path("results.jsonl")).unwrap();
-    let mut dice = Dice(2);
+    let mut dice = Dice::new(2);
     let mut positions: Vec<usize> = (0..30).map(|_| dice.below(whole.len())).collect();
     // And the edges: nothing left, one byte, all but the line feed, all.
     positions.extend([0, 1, whole.len() - 1, whole.len()]);
@@ -144,7 +148,7 @@ fn interrupted(
     times: usize,
     mut end: impl FnMut(&mut Running, Vec<String>),
 ) -> usize {
-    let mut dice = Dice(SEED);
+    let mut dice = Dice::new(SEED);
     for time in 0..times {
         let left = 2000 - recorded(job).len();
         if left < 100 {

@@ -16,6 +16,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adaptive;
 mod check;
 mod cookies;
 mod credentials;
@@ -28,9 +29,11 @@ mod https_proxies;
 mod input;
 mod job;
 mod kill;
+mod memory;
 mod names;
 mod openssl;
 mod proxies;
+mod resume;
 mod signals;
 mod throttle;
 mod tls;

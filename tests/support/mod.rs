@@ -22,6 +22,7 @@
     reason = "shared by several test programs, each of which uses its part and fails by panicking"
 )]
 
+pub(crate) mod crowded;
 pub(crate) mod dante;
 pub(crate) mod httpbin;
 pub(crate) mod lighttpd;

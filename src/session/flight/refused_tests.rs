@@ -6,7 +6,8 @@ use crate::time::{Clock, SimClock, secs};
 use crate::transport::{Play, Script};
 use crate::{Error, ProxyPool};
 use http::Method;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A run's recipe on a script.
@@ -100,6 +101,50 @@ fn a_second_refusal_is_the_end() {
     assert_eq!((response.status(), waits.len(), world.script.attempts()), (403, 1, 2));
     assert_eq!(note(&response), Some("refused again in the slow lane"));
     assert!(response.attempts().iter().all(|attempt| attempt.refusal.is_some()));
+}
+
+#[test]
+fn hooks_see_what_is_handed_out_and_each_attempt() {
+    let moved = || Play::status(302).header("Location", "/there");
+    let plays = vec![moved(), refusal(), moved(), Play::status(200).body("ok")];
+    let mut world = world(lane(), plays);
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (responses, attempts) = (Arc::clone(&seen), Arc::clone(&seen));
+    world.recipe = world
+        .recipe
+        // It would end the URL at the first refusal, if it saw it.
+        .response_hook(move |response| {
+            responses.lock().unwrap().push(response.status().to_string());
+            response.raise_for_status()
+        })
+        .attempt_hook(move |next| {
+            attempts.lock().unwrap().push(format!("{} {}", next.number, next.url.path()));
+            Ok(())
+        });
+    let (result, waits) = world.fly(get("/"));
+    assert_eq!((result.unwrap().status(), waits.len()), (200, 1));
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    // The redirect of each turn, and of the refusals none but one that is the answer.
+    assert_eq!(seen, ["1 /", "302", "2 /there", "3 /", "302", "4 /there", "200"]);
+    assert_eq!(world.script.attempts(), 4);
+}
+
+#[test]
+fn a_hook_sees_the_refusal_that_is_the_answer_and_hides_none_from_the_lane() {
+    let mut world = world(page(BlockPage::new().body("robot")), {
+        let robot = || Play::status(200).body("are you a robot");
+        vec![robot(), robot()]
+    });
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    // What it makes of the page is not what is judged.
+    world.recipe = world.recipe.response_hook(move |response| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(response)
+    });
+    let (result, waits) = world.fly(get("/"));
+    assert_eq!((result.unwrap().status(), waits.len()), (200, 1));
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
 }
 
 #[test]
