@@ -31,9 +31,19 @@ impl Line {
 
     /// The first word that is no variable.
     pub(crate) fn program(&self) -> &str {
-        let mut words = self.text.split_whitespace();
-        words.find(|word| !word.split('\'').next().unwrap_or_default().contains('=')).unwrap_or("")
+        first_program(&self.text)
     }
+
+    /// The programs on both sides of each `|`.
+    pub(crate) fn programs(&self) -> Vec<String> {
+        // What is quoted may hold anything.
+        let bare: String = self.text.split('\'').step_by(2).collect();
+        bare.split('|').map(|part| first_program(part).to_owned()).collect()
+    }
+}
+
+fn first_program(text: &str) -> &str {
+    text.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default()
 }
 
 /// A fenced block.
@@ -203,4 +213,7 @@ fn lines_and_their_output_are_found() {
         ]
     );
     assert_eq!(lines[1].program(), "longhaul");
+    let piped =
+        Line { text: "A=b printf '| x' | jq '.a | .b' | sort".to_owned(), ..lines[0].clone() };
+    assert_eq!(piped.programs(), ["printf", "jq", "sort"]);
 }

@@ -83,6 +83,7 @@ pub(crate) fn assert_names_exist(line: &Line) {
             "--example" => file("examples", name),
             "--bench" => known("bench", name),
             "--bin" => known("bin", name),
+            "--features" if !has_what_it_needs(&manifest, &words, name) => false,
             "--features" => name.split(',').all(|name| manifest.contains(&format!("\n{name} = ["))),
             _ => true,
         };
@@ -99,6 +100,19 @@ pub(crate) fn assert_names_exist(line: &Line) {
         let aliases = fs::read_to_string(root().join(".cargo/config.toml")).unwrap();
         assert!(aliases.contains("\nlonghaul = \"run "), "{place}: there is no alias {alias}");
     }
+}
+
+/// Whether these features are enough for the example that the line names.
+fn has_what_it_needs(manifest: &str, words: &[&str], features: &str) -> bool {
+    let named = words.windows(2).find(|pair| pair[0] == "--example").map(|pair| pair[1]);
+    let Some(example) = named else { return true };
+    let heading = format!("[[example]]\nname = \"{example}\"\nrequired-features = [");
+    let needed = manifest.split_once(&heading).and_then(|(_, rest)| rest.split_once(']'));
+    needed.is_none_or(|(needed, _)| {
+        let mut needed = needed.split(',').map(|name| name.trim().trim_matches('"'));
+        // The command has the servers of the lab.
+        needed.all(|name| features.split(',').any(|has| has == name || has == "cli"))
+    })
 }
 
 fn is_fuzz_target(word: &str) -> bool {

@@ -200,6 +200,9 @@ fn page(request: &Received) -> Reply {
         let challenge = "Digest realm=\"camera\", nonce=\"4f2a\", qop=\"auth\", algorithm=SHA-256";
         return Reply::new(401).header("WWW-Authenticate", challenge).body("who is it?");
     }
+    if request.path == "/gone" {
+        return Reply::new(410).body("no more of it\n");
+    }
     if host.starts_with("api.") {
         return Reply::ok("{\"id\": 7}").header("Content-Type", "application/json");
     }
