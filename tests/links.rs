@@ -65,30 +65,60 @@ fn the_readme_leads_to_every_page() {
     }
 }
 
-/// What the questions and answers rest on is there: each name of a test is that of one.
+/// What the answers and the invariants rest on is there: each name of a test is that of one.
 #[test]
-fn the_tests_that_the_design_names_exist() {
+fn the_tests_that_the_documents_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let design = fs::read_to_string(root.join("docs/design.md")).unwrap();
-    let sources: String = ["src", "tests"]
-        .into_iter()
-        .flat_map(|folder| files(&root.join(folder), "rs"))
-        .map(|(_, text)| text)
-        .collect();
-    let is_test = |name: &&str| {
+    let folders = ["src", "tests"].into_iter();
+    let sources: String =
+        folders.flat_map(|folder| files(&root.join(folder), "rs")).map(|(_, text)| text).collect();
+    let is_test = |name: &str| {
         name.matches('_').count() > 2
             && name
                 .chars()
                 .all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_')
     };
-    let named: Vec<&str> = design.split('`').skip(1).step_by(2).filter(is_test).collect();
-    for name in &named {
-        assert!(
-            sources.contains(&format!("fn {name}(")),
-            "docs/design.md: there is no test {name}"
-        );
+    for page in ["docs/design.md", "docs/architecture.md"] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        let named: Vec<&str> = spans(&text).filter(|name| is_test(name)).collect();
+        for name in &named {
+            assert!(sources.contains(&format!("fn {name}(")), "{page}: there is no test {name}");
+        }
+        assert!(named.len() >= 8, "{page}: {named:?}");
     }
-    assert!(named.len() >= 8, "{named:?}");
+}
+
+/// A path of the package that a document names is there.
+#[test]
+fn the_paths_that_the_documents_name_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    for (document, text) in documents(root) {
+        for row in text.lines() {
+            // In `src/policy/retry.rs`, `backoff.rs` the second is beside the first.
+            let mut folder = None;
+            for span in spans(row).filter(|span| !span.contains([' ', '*', '…', '{', '<'])) {
+                let of_package = ["src/", "tests/", "benches/", "examples/", "fuzz/", "docs/"];
+                let path = if of_package.iter().any(|start| span.starts_with(start)) {
+                    root.join(span)
+                } else if let Some(folder) = folder.as_deref().filter(|_| span.ends_with(".rs")) {
+                    Path::join(folder, span)
+                } else {
+                    continue;
+                };
+                seen += 1;
+                let shown = document.strip_prefix(root).unwrap().display();
+                assert!(path.exists(), "{shown}: there is no {span}");
+                folder = path.parent().map(Path::to_owned);
+            }
+        }
+    }
+    assert!(seen > 40, "only {seen} paths were found");
+}
+
+/// What stands between backticks on one line.
+fn spans(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }
 
 /// All documents of the package with their text.

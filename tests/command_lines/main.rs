@@ -157,12 +157,18 @@ fn is_there(program: &str) -> bool {
     program == "longhaul" || support::require(program).is_some()
 }
 
-/// A flag that a document names with a command is one of the command.
+/// What stands in the midst of a text is not run, but a flag that it names with a command is one of the
+/// command, and what it names for cargo is there.
 #[test]
 fn every_flag_behind_a_command_in_the_text() {
     let mut helps: HashMap<String, String> = HashMap::new();
     for document in documents() {
         let text = fs::read_to_string(root().join(&document)).unwrap();
+        let is_line = |span: &&str| span.contains("cargo ") && !span.contains('\n');
+        for span in text.split('`').filter(is_line) {
+            let place = document.display().to_string();
+            held::assert_names_exist(&Line { place, text: span.to_owned(), shown: None });
+        }
         for span in text.split('`').filter(|span| span.starts_with("longhaul ")) {
             let words: Vec<&str> = span.split_whitespace().collect();
             let Some(command) = words.get(1).filter(|word| !word.starts_with('-')) else {
