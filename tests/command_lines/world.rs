@@ -18,7 +18,7 @@ use longhaul::lab::{Ca, HttpProxy, Origin, Received, Reply, Script, SocksProxy, 
 use longhaul::time::{Clock as _, SystemClock};
 use tempfile::TempDir;
 
-use crate::support::require;
+use crate::support::lookups::compile;
 
 const SOURCE: &str = include_str!("elsewhere.c");
 
@@ -62,15 +62,8 @@ impl World {
         hosts: BTreeSet<String>,
         handler: impl Fn(&Received) -> Script + Clone + Send + Sync + 'static,
     ) -> Option<Self> {
-        let compiler = require("cc")?;
         let folder = tempfile::Builder::new().prefix("longhaul-").tempdir().unwrap();
-        fs::write(folder.path().join("elsewhere.c"), SOURCE).unwrap();
-        let output = Command::new(compiler)
-            .current_dir(folder.path())
-            .args(["-shared", "-fPIC", "-o", "elsewhere.so", "elsewhere.c", "-ldl"])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        compile(folder.path(), "elsewhere", SOURCE)?;
         let programs = folder.path().join("bin");
         fs::create_dir(&programs).unwrap();
         symlink(env!("CARGO_BIN_EXE_longhaul"), programs.join("longhaul")).unwrap();
@@ -213,4 +206,17 @@ fn page(request: &Received) -> Reply {
     let text = "<!doctype html><title>A page</title>".to_owned() + &"<p>text".repeat(170) + "\n";
     let cookie = "visit=1; Max-Age=86400; Path=/";
     Reply::ok(text).header("Content-Type", "text/html").header("Set-Cookie", cookie)
+}
+
+#[test]
+fn what_has_no_place_here_is_refused_and_leaves_nothing() {
+    let Some(world) = World::new(BTreeSet::new()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for target in ["http://example.com:81/", "http://192.0.2.7:81/", "http://[2001:db8::1]/"] {
+        let ended = world.run(folder.path(), &format!("longhaul get '{target}' --total 0"));
+        assert_eq!(ended.code, 1, "{}", ended.output);
+        assert!(ended.output.contains("Connection refused"), "{target}: {}", ended.output);
+    }
+    let ended = world.run(folder.path(), "longhaul get http://example.com/; date -u +%H");
+    assert!(ended.output.ends_with("23\n"), "{}", ended.output);
 }
