@@ -6,6 +6,7 @@
 //! - A block `text` directly below a block `sh` is the output of its last line. Where the output stands
 //!   elsewhere, `<!-- output of: LINE -->` above the block says whose it is; `<!-- not compared: WHY -->`
 //!   stands above any other one.
+//! - A block with `<!-- file: NAME -->` above it is a file that the lines below it find.
 //! - `# exit code N` behind a line is the code it ends with, where that is not 0.
 
 use std::fs;
@@ -90,6 +91,11 @@ fn lines_in(document: &str, text: &str) -> (Vec<Line>, Vec<String>) {
     for (place, block) in blocks.iter().enumerate() {
         let at = |offset: usize| format!("{document}:{}", block.number + offset);
         let dialogue = block.text.lines().any(|line| line.starts_with("$ "));
+        if let Some(name) = block.remark.as_deref().and_then(|text| text.strip_prefix("file: ")) {
+            let text = format!("cat >'{}' <<'END'\n{}END", name.trim(), block.text);
+            found.push(Line { place: at(0), text, shown: None });
+            continue;
+        }
         match &*block.language {
             "console" | "text" if dialogue => found.extend(spoken(&block.text, at)),
             "sh" | "bash" | "shell" => found.extend(typed(&block.text, at)),
@@ -105,7 +111,7 @@ fn lines_in(document: &str, text: &str) -> (Vec<Line>, Vec<String>) {
                 }
                 _ => wrong.push(format!(
                     "{}: whose output is this block? Say it above the block with \
-                     <!-- output of: LINE --> or <!-- not compared: WHY -->",
+                     <!-- output of: LINE -->, <!-- file: NAME --> or <!-- not compared: WHY -->",
                     at(0)
                 )),
             },
@@ -196,7 +202,8 @@ fn lines_and_their_output_are_found() {
     let page = "a `word`\n\n```sh\nlonghaul get a \\\n    -v   # why\n# a remark\nA=b longhaul run # exit \
                 code 3\n```\n\n```text\nshown …\n```\n\n<!-- output of: longhaul get a -v   # why \
                 -->\n```text\nmore\n```\n\n```console\n$ ls\none\n$ true\n```\n\n```json\n{}\n```\n\n\
-                <!-- not compared: a file -->\n\n```text\na file\n```\n";
+                <!-- not compared: a moment -->\n\n```text\na line\n```\n\n\
+                <!-- file: a.toml -->\n\n```toml\nb = 1\n```\n";
     let (lines, wrong) = lines_in("p.md", page);
     assert_eq!(wrong, [""; 0]);
     let found: Vec<_> = lines
@@ -210,6 +217,7 @@ fn lines_and_their_output_are_found() {
             ("p.md:7", "A=b longhaul run # exit code 3", Some("shown …\n"), 3),
             ("p.md:20", "ls", Some("one\n"), 0),
             ("p.md:22", "true", None, 0),
+            ("p.md:38", "cat >'a.toml' <<'END'\nb = 1\nEND", None, 0),
         ]
     );
     assert_eq!(lines[1].program(), "longhaul");

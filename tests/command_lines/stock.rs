@@ -30,6 +30,14 @@ const PROXIES: &str = "10.0.0.1:8000:anna:secret\n10.0.0.2:8000:anna:secret\n";
 const COOKIES: &str = "# Netscape HTTP Cookie File\n\
                        example.com\tFALSE\t/\tFALSE\t4102444800\tsession\t4f2a\n";
 
+/// Folders that a home has; the folder of the lines is one, too.
+const HOME: [&str; 4] = [
+    ".config/fish/completions",
+    ".local/share/bash-completion/completions",
+    ".local/share/man/man1",
+    ".zfunc",
+];
+
 /// A page that is followed from its beginning to its end: here nothing is taken away between two lines.
 const WALK: &str = "docs/quickstart.md:";
 
@@ -45,6 +53,9 @@ pub(crate) fn fill(folder: &Path, line: &Line, world: &World) {
             fs::write(path, content).unwrap();
         }
     };
+    for place in HOME {
+        fs::create_dir_all(folder.join(place)).unwrap();
+    }
     put("urls.txt", &urls());
     put("proxies.txt", PROXIES);
     put("good.txt", PROXIES);
@@ -69,11 +80,14 @@ pub(crate) fn fill(folder: &Path, line: &Line, world: &World) {
         fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
         let _ = symlink(root(), folder.join("../longhaul"));
     }
-    // What an earlier run has left, for lines that begin with it.
-    let results = folder.join("results.jsonl");
-    if line.contains("results.jsonl") && made_by(line).is_none() && !results.exists() {
-        let ended = world.run(folder, "longhaul run -i urls.txt -o results.jsonl -q");
-        assert_eq!(ended.code, 0, "{}", ended.output);
+    // What earlier runs have left, for lines that begin with it.
+    let made = made_by(line);
+    let is_results = |word: &&str| word.ends_with(".jsonl") && Some(*word) != made;
+    for name in line.split_whitespace().filter(is_results) {
+        if !folder.join(name).exists() {
+            let ended = world.run(folder, &format!("longhaul run -i urls.txt -o {name} -q"));
+            assert_eq!(ended.code, 0, "{}", ended.output);
+        }
     }
 }
 

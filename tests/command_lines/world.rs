@@ -18,6 +18,7 @@ use longhaul::lab::{Ca, HttpProxy, Origin, Received, Reply, Script, SocksProxy, 
 use longhaul::time::{Clock as _, SystemClock};
 use tempfile::TempDir;
 
+use crate::support::httpbin;
 use crate::support::lookups::compile;
 
 const SOURCE: &str = include_str!("elsewhere.c");
@@ -128,14 +129,20 @@ impl World {
             "request_method",
             "curl_ca_bundle",
             "columns",
-            "longhaul_password",
         ];
         for name in variables {
             command.env_remove(name).env_remove(name.to_uppercase());
         }
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("LONGHAUL_") {
+                command.env_remove(name);
+            }
+        }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::join_paths(
-            [self.folder.path().join("bin")].into_iter().chain(std::env::split_paths(&path)),
+            [self.folder.path().join("bin"), httpbin::environment().join("bin")]
+                .into_iter()
+                .chain(std::env::split_paths(&path)),
         );
         let places = [
             ("10.0.0.1:8000".to_owned(), self.proxies[0].address()),

@@ -98,7 +98,8 @@ fn gunicorn() -> PathBuf {
     environment().join("bin/gunicorn")
 }
 
-fn environment() -> PathBuf {
+/// Where the environment is.
+pub(crate) fn environment() -> PathBuf {
     env::var_os("LONGHAUL_HTTPBIN")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/httpbin"), PathBuf::from)
 }
