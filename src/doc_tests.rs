@@ -36,3 +36,5 @@ mod progress {}
 mod metrics {}
 #[doc = include_str!("../docs/logging.md")]
 mod logging {}
+#[doc = include_str!("../docs/from-requests-script.md")]
+mod from_requests_script {}

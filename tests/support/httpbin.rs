@@ -1,4 +1,5 @@
-//! httpbin, the server that requests is tried on: endpoints that say what they were asked.
+//! httpbin, the server that requests is tried on: endpoints that say what they were asked; and requests
+//! itself.
 //!
 //! It comes from PyPI and not from a package of the system, so it stands in a virtual environment:
 //! `target/httpbin`, or where `LONGHAUL_HTTPBIN` says. `.ci/run` makes it; by hand it is
@@ -97,7 +98,8 @@ fn gunicorn() -> PathBuf {
     environment().join("bin/gunicorn")
 }
 
-fn environment() -> PathBuf {
+/// Where the environment is.
+pub(crate) fn environment() -> PathBuf {
     env::var_os("LONGHAUL_HTTPBIN")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/httpbin"), PathBuf::from)
 }

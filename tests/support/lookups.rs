@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -21,18 +22,10 @@ pub(crate) struct Lookups {
 
 impl Lookups {
     pub(crate) fn new() -> Option<Self> {
-        let compiler = require("cc")?;
         let folder = tempfile::Builder::new().prefix("longhaul-").tempdir().unwrap();
         // Daemons that were started as root give it up and must still reach their log.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        fs::write(folder.path().join("lookups.c"), SOURCE).unwrap();
-        let output = Command::new(compiler)
-            .current_dir(folder.path())
-            .args(["-shared", "-fPIC", "-o", "lookups.so", "lookups.c", "-ldl"])
-            .output()
-            .unwrap();
-        let complaints = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{complaints}");
+        compile(folder.path(), "lookups", SOURCE)?;
         Some(Self { folder })
     }
 
@@ -60,4 +53,20 @@ impl Lookups {
         let log = fs::read_to_string(self.folder.path().join(who)).unwrap();
         log.lines().map(str::to_owned).collect()
     }
+}
+
+/// Compiles a library to be preloaded, `NAME.so` in this folder; `None` without a compiler.
+pub(crate) fn compile(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
+    let compiler = require("cc")?;
+    let (from, to) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
+    fs::write(&from, source).unwrap();
+    let output = Command::new(compiler)
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&to)
+        .arg(from)
+        .arg("-ldl")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(to)
 }

@@ -68,7 +68,12 @@ pub(crate) enum Command {
 /// `longhaul run`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = "Durations are seconds (5, 0.5) or carry a unit (250ms, 1m30s, 2h).\n\
-                  The first Ctrl-C takes no new URL and finishes what flies; the second one cuts.")]
+                  The first Ctrl-C takes no new URL and finishes what flies; the second one cuts.\n\n\
+                  Examples:\n  \
+                  longhaul run -i urls.txt -o results.jsonl --proxies proxies.txt -w 24\n  \
+                  longhaul run -i urls.txt -o results.jsonl --proxies proxies.txt -w 24 --resume\n  \
+                  longhaul run -i urls.txt -o results.jsonl --passes 2 --rate 5/s --per-host 2\n  \
+                  longhaul run -i urls.txt -o results.jsonl --plan-only")]
 pub(crate) struct RunArgs {
     /// URLs to fetch. Default: those of `-i`, else standard input when it is not a terminal.
     #[arg(value_name = "URL")]
@@ -166,6 +171,10 @@ pub(crate) struct RunArgs {
 
 /// `longhaul demo`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Exit codes: 0 every URL came out as its fault demands, 1 some did not.\n\n\
+                  Examples:\n  longhaul demo --urls 200 --seed 7 -o results.jsonl"
+)]
 pub(crate) struct DemoArgs {
     /// What the URLs, their faults and the order of everything random follow from. Default: 1.
     #[arg(

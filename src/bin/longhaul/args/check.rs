@@ -11,7 +11,10 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(
     after_help = "Exit codes: 0 some proxy works, 1 none does, 2 usage or an endpoint of no use.\n\
-                  The endpoint is also asked once without a proxy, and so sees the own address."
+                  The endpoint is also asked once without a proxy, and so sees the own address.\n\n\
+                  Examples:\n  \
+                  longhaul check --proxies proxies.txt --url http://echo.example/ --good good.txt\n  \
+                  longhaul check -x 10.0.0.1:8000:anna:secret --url https://echo.example/"
 )]
 pub(crate) struct CheckArgs {
     #[command(flatten)]

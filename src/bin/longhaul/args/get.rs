@@ -17,7 +17,11 @@ use std::path::PathBuf;
                   2 usage, 3 a proxy refused the credentials or none is left, 130 interrupted.\n\
                   Timeouts and retries are those of a run: --total 0 tries once, --redirect off \
                   shows a redirect.\n\
-                  What begins with @ in -d and --json is the name of a file; @- is standard input."
+                  What begins with @ in -d and --json is the name of a file; @- is standard input.\n\n\
+                  Examples:\n  \
+                  longhaul get https://example.com/ -x 10.0.0.1:8000:anna:secret --total 0 -v\n  \
+                  longhaul get https://example.com/list.csv -o list.csv --continue --deadline none\n  \
+                  longhaul get https://api.example/items --json @item.json -H 'Accept: text/csv'"
 )]
 pub(crate) struct GetArgs {
     /// The URL. Default: none; it has to be there.

@@ -10,7 +10,10 @@ use std::time::Duration;
 /// `longhaul plan`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = "Durations are seconds (5, 0.5) or carry a unit (250ms, 1m30s, 2h).\n\
-                  What `run` takes too means the same here, and has the same defaults.")]
+                  What `run` takes too means the same here, and has the same defaults.\n\n\
+                  Examples:\n  \
+                  longhaul plan --urls 40000 -w 24 --failure-rate 2% --latency 0.8 --within 2h\n  \
+                  longhaul plan --read 5 --timeline")]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
