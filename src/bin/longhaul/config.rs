@@ -16,6 +16,7 @@ use clap::{ArgMatches, FromArgMatches as _};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+mod definition;
 mod document;
 mod file;
 mod find;
@@ -28,8 +29,8 @@ mod shown;
 mod value;
 mod variables;
 
+pub(crate) use definition::definition;
 pub(crate) use find::Read;
-pub(crate) use flags::definition;
 pub(crate) use variables::Variables;
 
 use document::{Document, Table};
@@ -104,7 +105,7 @@ pub(crate) fn settle(
     variables: &Variables,
     read: Read<'_>,
 ) -> Result<Settled, Refusal> {
-    let command = flags::with_opposites(definition());
+    let command = definition::with_opposites(definition());
     let typed = match command.clone().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
         // It may be among what is not typed; if it is nowhere, the second reading tells.
@@ -140,13 +141,14 @@ pub(crate) fn settle(
     let by_hand = by_hand(section, matches);
     let documents: Vec<&Document> =
         [&environment].into_iter().chain(chain).chain([&file.document]).collect();
-    let mut layers = vec![Layer { table: &by_hand, is_shared: false }];
+    let mut layers = Vec::new();
     for document in documents {
         let own = document.sections.get(&section.name);
         layers.extend(own.map(|table| Layer { table, is_shared: false }));
         layers.push(Layer { table: &document.shared, is_shared: true });
     }
-    let chosen = layers::choose(section, &layers)?;
+    let typed = Layer { table: &by_hand, is_shared: false };
+    let chosen = layers::choose(section, typed, &layers, section.settled_by_values(matches))?;
 
     let path = found.as_ref().map(|found| found.path.display().to_string());
     let profile = profile.map(|(name, _)| name);

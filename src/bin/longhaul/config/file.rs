@@ -5,8 +5,9 @@
 //! `true`, `22:00:00`) or as a string, and comes to the flag's own parser either way, so that a file
 //! is told the same as a command line, with the line and the column in front.
 
+use super::definition::names_of_settings;
 use super::document::{Document, Table};
-use super::flags::{Catalogue, Flag, Kind, Section, names_of_settings};
+use super::flags::{Catalogue, Flag, Kind, Section};
 use super::nearest::nearest;
 use super::profiles::{Profile, Profiles};
 use super::value::{Origin, Setting};

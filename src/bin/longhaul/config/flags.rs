@@ -11,17 +11,15 @@
 //! up to the default. What stands outside of any section is what `run` takes, and reaches the other
 //! commands only where they mean the same by it.
 
+use super::definition::{is_configured, names_of_settings, opposite_of};
 use super::value::Setting;
-use crate::args::{Cli, SettingsArgs};
 use crate::usage::UsageError;
 use crate::values::{HeaderArg, Secret};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-
-/// Commands that send nothing and decide nothing, and so have nothing to be configured.
-const NOT_CONFIGURED: &[&str] = &["completions", "man"];
 
 /// The command whose flags may stand outside of any section.
 const FIRST: &str = "run";
@@ -29,6 +27,8 @@ const FIRST: &str = "run";
 /// Flags that answer one question between them: where one of them is given, what a lower source says
 /// by another is out of place. Those whose definitions contradict each other need not stand here.
 const ONE_QUESTION: &[&[&str]] = &[
+    // What stands without a flag is called as the help calls it.
+    &["URL", "input"],
     &["proxy", "proxies"],
     &["user", "user-file", "bearer", "bearer-file"],
     &["netrc-file", "no-netrc"],
@@ -37,6 +37,8 @@ const ONE_QUESTION: &[&[&str]] = &[
     &["data", "json"],
     &["raw", "json-result", "include", "head"],
 ];
+
+const COMMAND_LINE: ValueSource = ValueSource::CommandLine;
 
 /// What a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,58 +118,6 @@ pub(super) struct Catalogue {
     pub(super) sections: Vec<Section>,
 }
 
-/// The arguments with those that say where values come from, as the help shows them.
-pub(crate) fn definition() -> Command {
-    Cli::command().mut_subcommands(|command| match is_configured(&command) {
-        true => {
-            let about = command.get_about().cloned().unwrap_or_default();
-            SettingsArgs::augment_args(command).about(about)
-        }
-        false => command,
-    })
-}
-
-/// The definition with the flags that take others back: `--no-rate`, `--netrc` for `--no-netrc`. They
-/// are the same for every flag, and so are told in one sentence instead of in the help.
-pub(super) fn with_opposites(command: Command) -> Command {
-    command.mut_subcommands(|mut command| {
-        if !is_configured(&command) {
-            return command;
-        }
-        let settings = names_of_settings();
-        let own: Vec<(String, String)> = command
-            .get_arguments()
-            .filter_map(|arg| Some((arg.get_id().to_string(), arg.get_long()?.to_owned())))
-            .collect();
-        let known: BTreeSet<&String> = own.iter().map(|(_, long)| long).collect();
-        for (id, long) in &own {
-            let opposite = opposite_of(long);
-            if !settings.contains(long) && !known.contains(&opposite) {
-                let arg = Arg::new(opposite.clone()).long(opposite);
-                command = command.arg(arg.action(ArgAction::SetTrue).overrides_with(id).hide(true));
-            }
-        }
-        command
-    })
-}
-
-fn is_configured(command: &Command) -> bool {
-    !NOT_CONFIGURED.contains(&command.get_name())
-}
-
-/// The flags that say where values come from cannot come from there themselves.
-pub(super) fn names_of_settings() -> BTreeSet<String> {
-    let command = SettingsArgs::augment_args(Command::new(""));
-    command.get_arguments().filter_map(Arg::get_long).map(ToOwned::to_owned).collect()
-}
-
-fn opposite_of(long: &str) -> String {
-    match long.strip_prefix("no-") {
-        Some(positive) => positive.to_owned(),
-        None => format!("no-{long}"),
-    }
-}
-
 impl Catalogue {
     /// Of a definition with opposites.
     pub(super) fn of(command: &Command) -> Self {
@@ -244,6 +194,16 @@ impl Section {
         self.flags.iter().find(|flag| flag.key == key)
     }
 
+    /// The keys that are settled by what was typed without a flag.
+    pub(super) fn settled_by_values(&self, matches: &ArgMatches) -> BTreeSet<String> {
+        let typed = self
+            .command
+            .get_positionals()
+            .filter(|arg| matches.value_source(arg.get_id().as_str()) == Some(COMMAND_LINE))
+            .filter_map(|arg| arg.get_value_names()?.first());
+        typed.flat_map(|name| same_question(name)).map(ToOwned::to_owned).collect()
+    }
+
     /// The flag that an error names, by its long name or its short one.
     pub(super) fn named(&self, name: &str) -> Option<&Flag> {
         match name.strip_prefix("--") {
@@ -284,24 +244,10 @@ impl Flag {
         let placeholder = placeholder.map(ToString::to_string).unwrap_or_default();
         let opposite = opposite_of(&key);
         let has_visible_opposite = longs.contains(opposite.as_str());
-        let conflicting = command.get_arg_conflicts_with(arg);
-        let mut rivals: Vec<String> = conflicting
-            .iter()
-            .filter_map(|arg| arg.get_long())
-            // Conflicts hold both ways, and may be defined on either side.
-            .chain(command.get_arguments().filter_map(|other| {
-                let theirs = command.get_arg_conflicts_with(other);
-                let mine = theirs.iter().any(|theirs| theirs.get_id() == arg.get_id());
-                other.get_long().filter(|_| mine)
-            }))
-            .chain(
-                ONE_QUESTION
-                    .iter()
-                    .filter(|flags| flags.contains(&key.as_str()))
-                    .flat_map(|flags| flags.iter().copied()),
-            )
+        let mut rivals: Vec<String> = contradicted(arg, command)
+            .into_iter()
+            .chain(same_question(&key).map(ToOwned::to_owned))
             .filter(|rival| *rival != key)
-            .map(ToOwned::to_owned)
             .collect();
         if has_visible_opposite {
             rivals.push(opposite.clone());
@@ -335,8 +281,7 @@ impl Flag {
 
     /// What was typed of it; `None` where nothing was.
     pub(super) fn typed(&self, matches: &ArgMatches) -> Option<Setting> {
-        let is_typed =
-            |id: &str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+        let is_typed = |id: &str| matches.value_source(id) == Some(COMMAND_LINE);
         if is_typed(&self.id) {
             return Some(match self.kind {
                 Kind::Switch => Setting::Times(1),
@@ -353,6 +298,22 @@ impl Flag {
         // Those that are visible are flags of their own, under an id that is not their name.
         (!self.has_visible_opposite && is_typed(&self.opposite)).then_some(Setting::TakenBack)
     }
+}
+
+/// The flags that clap refuses beside this one. That holds both ways, and is defined on either side.
+fn contradicted(arg: &Arg, command: &Command) -> Vec<String> {
+    let mine = command.get_arg_conflicts_with(arg);
+    let others = command.get_arguments().filter(|other| {
+        let theirs = command.get_arg_conflicts_with(other);
+        theirs.iter().any(|one| one.get_id() == arg.get_id())
+    });
+    mine.into_iter().chain(others).filter_map(Arg::get_long).map(ToOwned::to_owned).collect()
+}
+
+/// The flags that answer the same question, itself included.
+fn same_question(key: &str) -> impl Iterator<Item = &'static str> {
+    let groups = ONE_QUESTION.iter().filter(move |flags| flags.contains(&key));
+    groups.flat_map(|flags| flags.iter().copied())
 }
 
 /// `LONGHAUL_PER_HOST`, of `per-host`.

@@ -22,44 +22,54 @@ pub(super) struct Layer<'a> {
     pub(super) is_shared: bool,
 }
 
-/// What holds for a command, by key; `layers` begin with the highest.
+/// What holds for a command, by key. `lower` begins with the highest below what was typed, and has no
+/// say in what is `settled` by other means.
 ///
 /// # Errors
 /// A layer that says a switch and its opposite.
 pub(super) fn choose(
     section: &Section,
-    layers: &[Layer<'_>],
+    typed: Layer<'_>,
+    lower: &[Layer<'_>],
+    mut settled: BTreeSet<String>,
 ) -> Result<BTreeMap<String, Entry>, UsageError> {
-    let (mut chosen, mut settled) = (BTreeMap::new(), BTreeSet::<String>::new());
-    for layer in layers {
-        let mut now = BTreeSet::new();
-        for flag in section.flags.iter().filter(|flag| flag.shared || !layer.is_shared) {
-            let Some(entry) = layer.table.get(&flag.key) else { continue };
-            let is_on = entry.setting != Setting::TakenBack;
-            if flag.has_visible_opposite
-                && is_on
-                && layer
-                    .table
-                    .get(&flag.opposite)
-                    .is_some_and(|other| other.setting == entry.setting)
-            {
-                let text = format!("contradicts {}; leave one of them out", flag.opposite);
-                return Err(UsageError::new(entry.origin.place(&flag.key), text));
-            }
-            if settled.contains(&flag.key) {
-                continue;
-            }
-            now.insert(flag.key.clone());
-            if flag.has_visible_opposite {
-                now.insert(flag.opposite.clone());
-            }
-            // What is not there answers no question.
-            if is_on {
-                now.extend(flag.rivals.iter().cloned());
-            }
-            chosen.insert(flag.key.clone(), entry.clone());
-        }
+    let mut chosen = BTreeMap::new();
+    settled.append(&mut choose_from(section, typed, &BTreeSet::new(), &mut chosen)?);
+    for layer in lower {
+        let mut now = choose_from(section, *layer, &settled, &mut chosen)?;
         settled.append(&mut now);
     }
     Ok(chosen)
+}
+
+/// Adds what one layer says, and gives back what it settles.
+fn choose_from(
+    section: &Section,
+    layer: Layer<'_>,
+    settled: &BTreeSet<String>,
+    chosen: &mut BTreeMap<String, Entry>,
+) -> Result<BTreeSet<String>, UsageError> {
+    let mut now = BTreeSet::new();
+    for flag in section.flags.iter().filter(|flag| flag.shared || !layer.is_shared) {
+        let Some(entry) = layer.table.get(&flag.key) else { continue };
+        let is_on = entry.setting != Setting::TakenBack;
+        let other = layer.table.get(&flag.opposite).filter(|_| flag.has_visible_opposite);
+        if is_on && other.is_some_and(|other| other.setting == entry.setting) {
+            let text = format!("contradicts {}; leave one of them out", flag.opposite);
+            return Err(UsageError::new(entry.origin.place(&flag.key), text));
+        }
+        if settled.contains(&flag.key) {
+            continue;
+        }
+        now.insert(flag.key.clone());
+        if flag.has_visible_opposite {
+            now.insert(flag.opposite.clone());
+        }
+        // What is not there answers no question.
+        if is_on {
+            now.extend(flag.rivals.iter().cloned());
+        }
+        chosen.insert(flag.key.clone(), entry.clone());
+    }
+    Ok(now)
 }
