@@ -77,20 +77,19 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// The error with the place where the value stands, if it was not typed.
+    /// The error with the place where the value stands, if it was not typed, and with the flag that
+    /// leaves it out for once.
     pub(crate) fn locate(&self, error: UsageError) -> UsageError {
         let place = error.place().to_owned();
         let (name, rest) = place.split_once(' ').unwrap_or((&place, ""));
         let flag = self.section.as_ref().and_then(|section| section.named(name));
-        let Some((key, origin)) = flag.and_then(|flag| self.origins.get_key_value(&flag.key))
-        else {
-            return error;
-        };
-        match origin {
-            Origin::Typed => error,
-            elsewhere => {
-                let place = format!("{} {rest}", elsewhere.place(key));
-                error.at_place(place.trim_end())
+        let found = flag.and_then(|flag| Some((flag, self.origins.get(&flag.key)?)));
+        match found {
+            None | Some((_, Origin::Typed)) => error,
+            Some((flag, elsewhere)) => {
+                let place = format!("{} {rest}", elsewhere.place(&flag.key));
+                let remedy = format!("; or leave it out with --{}", flag.opposite);
+                error.at_place(place.trim_end()).or(&remedy)
             }
         }
     }

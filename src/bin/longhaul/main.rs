@@ -97,7 +97,7 @@ fn end(outcome: Result<Exit, UsageError>) -> ExitCode {
 
 fn warn(sources: &Sources) {
     for warning in &sources.warnings {
-        log::warn!("{warning}");
+        log::warn!(target: "longhaul::command", "{warning}");
     }
 }
 

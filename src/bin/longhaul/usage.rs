@@ -26,6 +26,11 @@ impl UsageError {
         Self { place: place.into(), ..self }
     }
 
+    /// The same mistake with one more remedy.
+    pub(crate) fn or(self, remedy: &str) -> Self {
+        Self { text: self.text + remedy, ..self }
+    }
+
     /// Where it is.
     pub(crate) fn place(&self) -> &str {
         &self.place

@@ -34,6 +34,7 @@ const ONE_QUESTION: &[&[&str]] = &[
     &["netrc-file", "no-netrc"],
     &["cacert", "native-roots", "insecure"],
     &["quiet", "verbose"],
+    &["progress", "json-progress"],
     &["data", "json"],
     &["raw", "json-result", "include", "head"],
 ];

@@ -5,28 +5,17 @@ use crate::config::flags::{Flag, Kind};
 use std::collections::BTreeSet;
 
 /// A value that this flag takes.
-fn example(section: &Section, flag: &Flag) -> &'static str {
-    let tried = [
-        "7",
-        "429",
-        "22:00",
-        "5/s",
-        "50%/200",
-        "2%",
-        "1.3",
-        "X-A: b",
-        "192.0.2.1",
-        "a.test:10.0.0.1",
-        "GET",
-        "host",
-        "url",
-        "equal",
-        "a.test=5/s",
-    ];
-    let takes = |value: &&&str| {
-        section.check(flag, &value::Setting::Values(vec![OsString::from(**value)])).is_ok()
+fn example(section: &Section, flag: &Flag) -> String {
+    let tried = "7;429;22:00;5/s;50%/200;2%;1.3;X-A: b;192.0.2.1;a.test:10.0.0.1;GET;a.test=5/s";
+    let command = definition();
+    let command = command.find_subcommand(&section.name).unwrap();
+    let arg = command.get_arguments().find(|arg| arg.get_long() == Some(&flag.key)).unwrap();
+    let own = arg.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
+    let takes = |value: &String| {
+        section.check(flag, &value::Setting::Values(vec![OsString::from(value)])).is_ok()
     };
-    tried.iter().find(takes).unwrap_or_else(|| panic!("--{} takes none of these", flag.key))
+    let mut all = own.chain(tried.split(';').map(ToOwned::to_owned));
+    all.find(takes).unwrap_or_else(|| panic!("--{} takes none of these; add one", flag.key))
 }
 
 /// How a flag is given in a file and in a variable.
@@ -36,7 +25,7 @@ fn written(section: &Section, flag: &Flag) -> (String, String) {
         Kind::Count => ("2".to_owned(), "2".to_owned()),
         _ => {
             let value = example(section, flag);
-            (format!("'{value}'"), value.to_owned())
+            (format!("'{value}'"), value)
         }
     }
 }

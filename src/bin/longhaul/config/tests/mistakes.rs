@@ -145,16 +145,16 @@ fn mistakes_have_their_place_and_a_remedy() {
 fn a_mistake_that_only_the_command_finds_is_told_with_its_place() {
     let found = settled("run http://a/", &[], "\nrotate = 'host'\nquiet = true");
     let Ok(Settled::Command(_, sources)) = found else { panic!("{found:?}") };
-    let told =
-        |place: &str| sources.locate(UsageError::new(place, "is wrong; mend it")).to_string();
-    assert_eq!(told("--rotate"), "longhaul: error: longhaul.toml:2:10: rotate: is wrong; mend it");
-    assert_eq!(told("-q"), "longhaul: error: longhaul.toml:3:9: quiet: is wrong; mend it");
-    assert_eq!(told("--total"), "longhaul: error: --total: is wrong; mend it");
-    assert_eq!(
-        told("--rotate x"),
-        "longhaul: error: longhaul.toml:2:10: rotate x: is wrong; mend it"
-    );
-    assert_eq!(told("urls.txt:3"), "longhaul: error: urls.txt:3: is wrong; mend it");
+    let told = |place: &str| {
+        let error = sources.locate(UsageError::new(place, "is wrong; mend it")).to_string();
+        error.trim_start_matches("longhaul: error: ").to_owned()
+    };
+    let left_out = "is wrong; mend it; or leave it out with";
+    assert_eq!(told("--rotate"), format!("longhaul.toml:2:10: rotate: {left_out} --no-rotate"));
+    assert_eq!(told("--rotate x"), format!("longhaul.toml:2:10: rotate x: {left_out} --no-rotate"));
+    assert_eq!(told("-q"), format!("longhaul.toml:3:9: quiet: {left_out} --no-quiet"));
+    assert_eq!(told("--total"), "--total: is wrong; mend it");
+    assert_eq!(told("urls.txt:3"), "urls.txt:3: is wrong; mend it");
 }
 
 proptest::proptest! {
