@@ -232,7 +232,7 @@ fn exposed(found: &Found, file: &File, catalogue: &Catalogue) -> Option<String> 
     let (_, key, entry) = entries.find(|(command, key, entry)| {
         let flag = match command {
             Some(command) => catalogue.section(command).and_then(|section| section.flag(key)),
-            None => catalogue.shared(key).map(|(_, flag)| flag),
+            None => catalogue.shared(key),
         };
         flag.is_some_and(|flag| shown::holds_secret(flag, &entry.setting))
     })?;

@@ -124,10 +124,10 @@ impl Reader<'_> {
                     return Err(self.wrong(key, name, &text));
                 }
                 (_, None) => {
-                    let Some((section, flag)) = self.catalogue.shared(name) else {
+                    let Some(flag) = self.catalogue.shared(name) else {
                         return Err(self.wrong(key, name, &self.no_shared_key(name)));
                     };
-                    self.entry(&mut document.shared, section, flag, value)?;
+                    self.entry(&mut document.shared, flag, value)?;
                 }
             }
         }
@@ -141,7 +141,7 @@ impl Reader<'_> {
             let Some(flag) = section.flag(name) else {
                 return Err(self.wrong(key, name, &self.no_key_of(section, name)));
             };
-            self.entry(&mut entries, section, flag, value)?;
+            self.entry(&mut entries, flag, value)?;
         }
         Ok(entries)
     }
@@ -149,14 +149,13 @@ impl Reader<'_> {
     fn entry(
         &self,
         table: &mut Table,
-        section: &Section,
         flag: &Flag,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<(), UsageError> {
         let setting =
             setting(flag, value.get_ref()).map_err(|text| self.wrong(value, &flag.key, &text))?;
         let origin = self.origin(value.span().start);
-        section.check(flag, &setting).map_err(|error| error.at_place(origin.place(&flag.key)))?;
+        flag.check(&setting).map_err(|error| error.at_place(origin.place(&flag.key)))?;
         table.insert(&flag.key, setting, origin);
         Ok(())
     }

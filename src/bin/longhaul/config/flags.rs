@@ -99,6 +99,8 @@ pub(super) struct Flag {
     /// What answers the same question.
     pub(super) rivals: Vec<String>,
     id: String,
+    /// A command with this flag alone, which values are held against.
+    alone: Command,
 }
 
 /// The flags of one command, in the order of its help.
@@ -108,8 +110,8 @@ pub(super) struct Section {
     pub(super) name: String,
     /// Its flags.
     pub(super) flags: Vec<Flag>,
-    /// What clap holds values against.
-    command: Command,
+    /// What stands without a flag: its id, and how the help calls it.
+    values: Vec<(String, String)>,
 }
 
 /// All that can be configured.
@@ -147,16 +149,10 @@ impl Catalogue {
         self.sections.iter().find(|section| section.name == command)
     }
 
-    /// The flag that a key outside of any section stands for, with a command that takes it.
-    pub(super) fn shared(&self, key: &str) -> Option<(&Section, &Flag)> {
-        let flags = self
-            .sections
-            .iter()
-            .flat_map(|section| section.flags.iter().map(move |flag| (section, flag)));
-        flags.filter(|(_, flag)| flag.shared && flag.key == key).min_by_key(|(section, _)| {
-            // The order of the help is that of the definitions, but `run` is asked first.
-            section.name != FIRST
-        })
+    /// The flag that a key outside of any section stands for.
+    pub(super) fn shared(&self, key: &str) -> Option<&Flag> {
+        let flags = self.sections.iter().flat_map(|section| &section.flags);
+        flags.into_iter().find(|flag| flag.shared && flag.key == key)
     }
 
     /// Every key that may stand outside of any section, once.
@@ -187,7 +183,10 @@ impl Section {
             .filter(|arg| arg.get_long().is_some_and(|long| !settings.contains(long)))
             .filter_map(|arg| Flag::of(arg, command, &longs))
             .collect();
-        Some(Self { name: command.get_name().to_owned(), flags, command: command.clone() })
+        let name_of = |arg: &Arg| Some(arg.get_value_names()?.first()?.to_string());
+        let values = command.get_positionals();
+        let values = values.filter_map(|arg| Some((arg.get_id().to_string(), name_of(arg)?)));
+        Some(Self { name: command.get_name().to_owned(), flags, values: values.collect() })
     }
 
     /// The flag of this key.
@@ -197,12 +196,9 @@ impl Section {
 
     /// The keys that are settled by what was typed without a flag.
     pub(super) fn settled_by_values(&self, matches: &ArgMatches) -> BTreeSet<String> {
-        let typed = self
-            .command
-            .get_positionals()
-            .filter(|arg| matches.value_source(arg.get_id().as_str()) == Some(COMMAND_LINE))
-            .filter_map(|arg| arg.get_value_names()?.first());
-        typed.flat_map(|name| same_question(name)).map(ToOwned::to_owned).collect()
+        let is_typed = |id: &String| matches.value_source(id) == Some(COMMAND_LINE);
+        let typed = self.values.iter().filter(|(id, _)| is_typed(id));
+        typed.flat_map(|(_, name)| same_question(name)).map(ToOwned::to_owned).collect()
     }
 
     /// The flag that an error names, by its long name or its short one.
@@ -215,23 +211,6 @@ impl Section {
                 self.flags.iter().find(|flag| flag.short == Some(letter))
             }
         }
-    }
-
-    /// Holds a value against the parser of its flag.
-    ///
-    /// # Errors
-    /// What the flag would be told on the command line.
-    pub(super) fn check(&self, flag: &Flag, setting: &Setting) -> Result<(), UsageError> {
-        for argument in setting.arguments(flag) {
-            let line = [OsString::from(&self.name), argument];
-            if let Err(error) = self.command.clone().try_get_matches_from(line)
-                && error.kind() != clap::error::ErrorKind::MissingRequiredArgument
-                && let Some(mistake) = UsageError::from_clap(&error)
-            {
-                return Err(mistake);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -266,8 +245,27 @@ impl Flag {
             shared: false,
             rivals,
             id: arg.get_id().to_string(),
+            alone: Command::new("").no_binary_name(true).arg(alone(arg, &key)),
             key,
         })
+    }
+
+    /// Holds a value against the parser of the flag.
+    ///
+    /// # Errors
+    /// What the flag would be told on the command line.
+    pub(super) fn check(&self, setting: &Setting) -> Result<(), UsageError> {
+        for argument in setting.arguments(self) {
+            // The opposite is not there, and takes nothing that could be wrong.
+            let parsed = match setting {
+                Setting::TakenBack => continue,
+                _ => self.alone.clone().try_get_matches_from([argument]),
+            };
+            if let Some(mistake) = parsed.err().as_ref().and_then(UsageError::from_clap) {
+                return Err(mistake);
+            }
+        }
+        Ok(())
     }
 
     /// The variable that holds for every command that means the same.
@@ -299,6 +297,22 @@ impl Flag {
         // Those that are visible are flags of their own, under an id that is not their name.
         (!self.has_visible_opposite && is_typed(&self.opposite)).then_some(Setting::TakenBack)
     }
+}
+
+/// The flag without what it has to do with others.
+fn alone(arg: &Arg, long: &str) -> Arg {
+    let mut alone = Arg::new(arg.get_id().clone())
+        .long(long.to_owned())
+        .action(arg.get_action().clone())
+        .value_parser(arg.get_value_parser().clone())
+        .value_delimiter(arg.get_value_delimiter());
+    if let Some(names) = arg.get_value_names() {
+        alone = alone.value_names(names);
+    }
+    if let Some(range) = arg.get_num_args() {
+        alone = alone.num_args(range);
+    }
+    alone
 }
 
 /// The flags that clap refuses beside this one. That holds both ways, and is defined on either side.

@@ -6,7 +6,7 @@
 //! belongs to others too.
 
 use super::document::Document;
-use super::flags::{Catalogue, Flag, Kind, Section};
+use super::flags::{Catalogue, Flag, Kind};
 use super::nearest::nearest;
 use super::value::{Origin, Setting};
 use crate::usage::UsageError;
@@ -84,7 +84,7 @@ impl Variables {
         let known = names(catalogue);
         let (mut document, mut warnings) = (Document::default(), Vec::new());
         for (name, value) in self.0.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
-            let Some((alone, section, flag)) = known.get(name) else {
+            let Some((command, flag)) = known.get(name) else {
                 if !OTHERS.contains(&name.as_str()) {
                     let all = known.keys().map(String::as_str).chain(OTHERS.iter().copied());
                     // What all of them have in common makes none of them alike.
@@ -100,10 +100,10 @@ impl Variables {
                 continue;
             };
             let setting = read(flag, value).map_err(|text| UsageError::new(name, text))?;
-            section.check(flag, &setting).map_err(|error| error.at_place(name))?;
-            let table = match alone {
-                true => document.sections.entry(section.name.clone()).or_default(),
-                false => &mut document.shared,
+            flag.check(&setting).map_err(|error| error.at_place(name))?;
+            let table = match command {
+                Some(command) => document.sections.entry((*command).to_owned()).or_default(),
+                None => &mut document.shared,
             };
             table.insert(&flag.key, setting, Origin::Variable(name.clone()));
         }
@@ -111,17 +111,15 @@ impl Variables {
     }
 }
 
-/// Each variable with its flag, and whether it is for one command alone.
-fn names(catalogue: &Catalogue) -> BTreeMap<String, (bool, &Section, &Flag)> {
+/// Each variable with its flag, and the command that it is for where it is for one alone.
+fn names(catalogue: &Catalogue) -> BTreeMap<String, (Option<&str>, &Flag)> {
     let mut names = BTreeMap::new();
     for section in &catalogue.sections {
         for flag in &section.flags {
-            names.insert(flag.variable_of(&section.name), (true, section, flag));
-        }
-    }
-    for key in catalogue.shared_keys() {
-        if let Some((section, flag)) = catalogue.shared(key) {
-            names.insert(flag.variable(), (false, section, flag));
+            names.insert(flag.variable_of(&section.name), (Some(section.name.as_str()), flag));
+            if flag.shared {
+                names.insert(flag.variable(), (None, flag));
+            }
         }
     }
     names

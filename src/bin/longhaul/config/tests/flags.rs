@@ -11,9 +11,8 @@ fn example(section: &Section, flag: &Flag) -> String {
     let command = command.find_subcommand(&section.name).unwrap();
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(&flag.key)).unwrap();
     let own = arg.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
-    let takes = |value: &String| {
-        section.check(flag, &value::Setting::Values(vec![OsString::from(value)])).is_ok()
-    };
+    let takes =
+        |value: &String| flag.check(&value::Setting::Values(vec![OsString::from(value)])).is_ok();
     let mut all = own.chain(tried.split(';').map(ToOwned::to_owned));
     all.find(takes).unwrap_or_else(|| panic!("--{} takes none of these; add one", flag.key))
 }
