@@ -125,6 +125,8 @@ fn help_goes_to_standard_output() {
         &["plan", "--help"],
         &["check", "--help"],
         &["demo", "--help"],
+        &["completions", "--help"],
+        &["man", "--help"],
         &["--version"],
     ] {
         let output = longhaul(folder.path(), arguments);
@@ -144,6 +146,15 @@ fn the_page_and_the_help_know_the_same_flags() {
         sections.iter().find(|section| section.starts_with(name)).copied().unwrap_or_default()
     };
     let (run, demo) = (section("longhaul run"), section("longhaul demo"));
+    // Every command takes these, and one section tells of them.
+    let settings = long_flags_of_page(section("Settings"));
+    let long_flags_of_help = |folder: &Path, command: &str| -> Vec<String> {
+        let (of_settings, own): (Vec<String>, Vec<String>) = long_flags_of_help(folder, command)
+            .into_iter()
+            .partition(|flag| settings.contains(flag));
+        assert_eq!(of_settings, settings, "{command}");
+        own
+    };
     assert_eq!(long_flags_of_help(folder.path(), "run"), long_flags_of_page(run));
     let mut of_check = long_flags_of_page(section("longhaul check"));
     of_check.push("--help".to_owned());

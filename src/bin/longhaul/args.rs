@@ -16,8 +16,10 @@ mod cookies;
 mod credentials;
 mod get;
 mod later;
+mod papers;
 mod plan;
 mod proxies;
+mod settings;
 mod shared;
 mod voice;
 
@@ -27,8 +29,10 @@ pub(crate) use cookies::CookieArgs;
 pub(crate) use credentials::CredentialArgs;
 pub(crate) use get::GetArgs;
 pub(crate) use later::LaterArgs;
+pub(crate) use papers::{CompletionsArgs, ManArgs};
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
+pub(crate) use settings::SettingsArgs;
 pub(crate) use shared::{
     CeilingArgs, HoursArgs, Jitter, PaceArgs, PolicyArgs, RefusalArgs, RetryArgs, TimeoutArgs,
 };
@@ -63,6 +67,10 @@ pub(crate) enum Command {
     Check(Box<CheckArgs>),
     /// Run the whole machine against servers that misbehave on purpose, all on this computer.
     Demo(DemoArgs),
+    /// Print what a shell needs to complete commands, flags and values.
+    Completions(CompletionsArgs),
+    /// Print a page of the manual, or write all of them.
+    Man(ManArgs),
 }
 
 /// `longhaul run`.
@@ -167,6 +175,10 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) voice: VoiceArgs,
+
+    /// The sources of what was not typed, for the plan.
+    #[arg(skip)]
+    pub(crate) settings: Option<String>,
 }
 
 /// `longhaul demo`.

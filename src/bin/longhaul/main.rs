@@ -6,6 +6,7 @@
 
 mod args;
 mod check;
+mod config;
 mod connection;
 mod cookies;
 mod credentials;
@@ -15,6 +16,7 @@ mod get;
 mod metrics;
 mod open_files;
 mod output;
+mod papers;
 mod plan;
 mod plan_command;
 mod policy;
@@ -31,17 +33,26 @@ mod voice;
 mod window;
 mod world;
 
-use args::{Cli, Command};
-use clap::Parser;
+use args::Command;
+use config::{Read, Refusal, Settled, Sources, Variables};
 use exit::Exit;
 use std::process::ExitCode;
 use usage::UsageError;
 
 fn main() -> ExitCode {
     open_files::allow_all();
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
+    let variables = Variables::new(std::env::vars_os());
+    let arguments = std::env::args_os().collect();
+    let read = Read(&|path| std::fs::read_to_string(path));
+    let (cli, sources) = match config::settle(arguments, &variables, read) {
+        Ok(Settled::Command(cli, sources)) => (cli, sources),
+        Ok(Settled::Print(text, sources)) => {
+            start_log(false, 0);
+            warn(&sources);
+            return end(output::print(text.trim_end()));
+        }
+        Err(Refusal::Usage(usage)) => return refuse(&usage),
+        Err(Refusal::CommandLine(error)) => {
             return match UsageError::from_clap(&error) {
                 Some(usage) => refuse(&usage),
                 None => {
@@ -52,29 +63,41 @@ fn main() -> ExitCode {
             };
         }
     };
-    let outcome = match &cli.command {
-        Command::Run(args) => {
-            start_log(args.voice.quiet, args.voice.verbose);
-            run::command(args)
-        }
-        Command::Check(args) => {
-            start_log(false, args.verbose);
-            check::command(args)
-        }
-        Command::Get(args) => {
-            // The first -v is for the steps, which say more than the log.
-            start_log(args.quiet, if args.verbose < 2 { 0 } else { args.verbose });
-            get::command(args)
-        }
-        Command::Plan(args) => plan_command::command(args),
-        Command::Demo(args) => {
-            start_log(args.voice.quiet, args.voice.verbose);
-            demo::command(args)
-        }
+    let (quiet, verbose) = match &cli.command {
+        Command::Run(args) => (args.voice.quiet, args.voice.verbose),
+        Command::Check(args) => (false, args.verbose),
+        // The first -v is for the steps, which say more than the log.
+        Command::Get(args) => (args.quiet, if args.verbose < 2 { 0 } else { args.verbose }),
+        Command::Plan(_) | Command::Completions(_) | Command::Man(_) => (false, 0),
+        Command::Demo(args) => (args.voice.quiet, args.voice.verbose),
     };
+    start_log(quiet, verbose);
+    warn(&sources);
+    let outcome = match cli.command {
+        Command::Run(mut args) => {
+            args.settings.clone_from(&sources.summary);
+            run::command(&args)
+        }
+        Command::Check(args) => check::command(&args),
+        Command::Get(args) => get::command(&args),
+        Command::Plan(args) => plan_command::command(&args),
+        Command::Demo(args) => demo::command(&args),
+        Command::Completions(args) => papers::completions(&args),
+        Command::Man(args) => papers::man(&args),
+    };
+    end(outcome.map_err(|usage| sources.locate(usage)))
+}
+
+fn end(outcome: Result<Exit, UsageError>) -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(usage) => refuse(&usage),
+    }
+}
+
+fn warn(sources: &Sources) {
+    for warning in &sources.warnings {
+        log::warn!(target: "longhaul::command", "{warning}");
     }
 }
 

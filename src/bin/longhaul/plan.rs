@@ -95,6 +95,8 @@ pub(crate) struct Plan {
     pub(crate) metrics: Option<SocketAddr>,
     /// What jitter and rotation follow from; `None` is the operating system.
     pub(crate) seed: Option<u64>,
+    /// Where values come from that were not typed.
+    pub(crate) settings: Option<String>,
 }
 
 /// A part of the input.
@@ -139,6 +141,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         plan_only: _,
         watch: WatchArgs { tally, metrics },
         voice,
+        settings,
     } = args;
 
     if *retry_failed && !*resume {
@@ -207,6 +210,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         tally: tally.clone(),
         metrics: *metrics,
         seed: None,
+        settings: settings.clone(),
     })
 }
 

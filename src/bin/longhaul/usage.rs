@@ -21,6 +21,21 @@ impl UsageError {
         Self { place: place.into(), text: text.into() }
     }
 
+    /// The same mistake at another place.
+    pub(crate) fn at_place(self, place: impl Into<String>) -> Self {
+        Self { place: place.into(), ..self }
+    }
+
+    /// The same mistake with one more remedy.
+    pub(crate) fn or(self, remedy: &str) -> Self {
+        Self { text: self.text + remedy, ..self }
+    }
+
+    /// Where it is.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// A mistake that the library found in what was given at `place`.
     pub(crate) fn at(place: &str, error: &longhaul::Error) -> Self {
         Self::new(place, error.message())
@@ -42,14 +57,17 @@ impl UsageError {
             }
             ErrorKind::InvalidSubcommand => {
                 let name = text(error, ContextKind::InvalidSubcommand);
-                Self::new("", format!("there is no command '{name}'; see `longhaul --help`"))
+                let remedy = match nearest(error, ContextKind::SuggestedSubcommand) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => "see `longhaul --help`".to_owned(),
+                };
+                Self::new("", format!("there is no command '{name}'; {remedy}"))
             }
             ErrorKind::UnknownArgument => {
-                let near = text(error, ContextKind::SuggestedArg);
-                let remedy = if near.is_empty() {
-                    format!("see `{} --help`", command_of(error))
-                } else {
-                    format!("did you mean {near}?")
+                let near = nearest(error, ContextKind::SuggestedArg).or_else(|| elsewhere(error));
+                let remedy = match near {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("see `{} --help`", command_of(error)),
                 };
                 let what = match argument.starts_with('-') {
                     true => "there is no such flag",
@@ -64,12 +82,21 @@ impl UsageError {
             ErrorKind::ArgumentConflict if argument == text(error, ContextKind::PriorArg) => {
                 Self::new(flag_of(&argument), "is given twice; leave one of them out")
             }
+            ErrorKind::ArgumentConflict => {
+                let other = flag_of(&text(error, ContextKind::PriorArg));
+                let text = format!("contradicts {other}; leave one of them out");
+                Self::new(flag_of(&argument), text)
+            }
             ErrorKind::InvalidValue if value.is_empty() => {
                 Self::new(flag_of(&argument), format!("has no value; give it as {argument}"))
             }
             ErrorKind::InvalidValue => {
                 let valid = text(error, ContextKind::ValidValue);
-                Self::new(flag_of(&argument), format!("there is no '{value}'; give one of {valid}"))
+                let remedy = match nearest(error, ContextKind::SuggestedValue) {
+                    Some(near) => format!("did you mean {near}? There are {valid}"),
+                    None => format!("give one of {valid}"),
+                };
+                Self::new(flag_of(&argument), format!("there is no '{value}'; {remedy}"))
             }
             ErrorKind::ValueValidation => {
                 let reason = error.source().map(ToString::to_string).unwrap_or_default();
@@ -111,6 +138,24 @@ fn command_of(error: &clap::Error) -> String {
     let words = usage.split_whitespace().skip_while(|word| *word != "longhaul");
     let words: Vec<&str> = words.take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
     if words.is_empty() { "longhaul".to_owned() } else { words.join(" ") }
+}
+
+/// The best of what clap suggests, which it names last.
+fn nearest(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(near) => Some(near.clone()),
+        ContextValue::Strings(all) => all.last().cloned(),
+        ContextValue::StyledStrs(all) => all.last().map(ToString::to_string),
+        _ => None,
+    }
+}
+
+/// The command that has the flag which stands too early, with the flag: clap says `'run --profile'
+/// exists`.
+fn elsewhere(error: &clap::Error) -> Option<String> {
+    let sentence = nearest(error, ContextKind::Suggested)?;
+    let there = sentence.strip_prefix('\'')?.strip_suffix("' exists")?;
+    Some(format!("`longhaul {there}`"))
 }
 
 fn text(error: &clap::Error, kind: ContextKind) -> String {

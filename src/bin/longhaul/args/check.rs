@@ -43,11 +43,12 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = values::timeout, help_heading = "Check")]
     pub(crate) read_timeout: Option<Limit>,
 
-    /// Use http proxies by CONNECT alone, as a run with this flag does. Default: try both ways.
+    /// Tunnel http targets with CONNECT too, for proxies that forward nothing. Default: try both
+    /// ways.
     #[arg(long, help_heading = "Check")]
     pub(crate) always_connect: bool,
 
-    /// A field that the proxies see and the endpoint does not, 'Name: value'; may be given several
+    /// A field that the proxies see and the targets do not, 'Name: value'; may be given several
     /// times. Default: none.
     #[arg(long = "proxy-header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = "Check")]
     pub(crate) proxy_headers: Vec<HeaderArg>,

@@ -41,7 +41,7 @@ pub(crate) struct GetArgs {
     #[arg(long, value_name = "JSON|@FILE", help_heading = "Requests")]
     pub(crate) json: Option<String>,
 
-    /// A field of the request, 'Name: value'; 'Name:' removes one; may be given several times.
+    /// A field of every request, 'Name: value'; 'Name:' removes one; may be given several times.
     /// Default: the four fields that requests sends.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = "Requests")]
     pub(crate) headers: Vec<HeaderArg>,
@@ -102,7 +102,7 @@ pub(crate) struct GetArgs {
     #[arg(long, help_heading = "Proxies")]
     pub(crate) always_connect: bool,
 
-    /// A field that the proxies see and the target does not, 'Name: value'; may be given several
+    /// A field that the proxies see and the targets do not, 'Name: value'; may be given several
     /// times. Default: none.
     #[arg(long = "proxy-header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = "Proxies")]
     pub(crate) proxy_headers: Vec<HeaderArg>,

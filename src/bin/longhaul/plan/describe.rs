@@ -28,6 +28,7 @@ impl Plan {
     pub(crate) fn describe(&self, counted: &Counted) -> String {
         let mut text = String::from("longhaul: the plan\n");
         for (name, value) in [
+            ("settings", self.settings.clone()),
             ("input", Some(self.describe_input(counted))),
             ("workers", Some(self.describe_workers())),
             ("proxies", Some(self.describe_proxies())),

@@ -1,0 +1,30 @@
+//! The flags of the commands that print what other programs read.
+
+use clap::Args;
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// `longhaul completions`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Where it goes:\n  \
+                  bash  ~/.local/share/bash-completion/completions/longhaul\n  \
+                  zsh   _longhaul, in a folder of $fpath\n  \
+                  fish  ~/.config/fish/completions/longhaul.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell. Default: none; it has to be there.
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+/// `longhaul man`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ManArgs {
+    /// The command whose page is printed. Default: that of longhaul itself, which names the others.
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+
+    /// Write the pages of all commands into this folder instead, as longhaul.1, longhaul-run.1 and so
+    /// on. Default: print one.
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub(crate) dir: Option<PathBuf>,
+}
