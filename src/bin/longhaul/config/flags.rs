@@ -19,7 +19,6 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::any::TypeId;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 
 /// The command whose flags may stand outside of any section.
 const FIRST: &str = "run";
