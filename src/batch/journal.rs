@@ -21,10 +21,12 @@
 
 use super::Key;
 #[cfg(feature = "zstd")]
-use super::frames::{self, Rest, frame};
+use super::frames::{self, frame};
 use super::keyset::KeySet;
 use super::record::{Record, VERSION, is_of_the_run, newer_version, not_a_record};
 use super::sink::io_error;
+#[cfg(feature = "zstd")]
+use super::torn::Rest;
 use super::writer::RecordWriter;
 use crate::error::{Error, ErrorKind};
 use serde::Deserialize;
@@ -563,7 +565,7 @@ fn open(path: &Path) -> Result<(File, bool, bool), Error> {
     }
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), Error> {
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(Error::config(format!(

@@ -350,7 +350,12 @@ impl Sink for RecordWriter {
 
     /// They are synced together with the records that name them.
     fn rely_on(&mut self, files: &mut Vec<PathBuf>) -> Result<(), SinkError> {
-        self.bodies.append(files);
+        for file in files.drain(..) {
+            // A file that many records are in is synced once.
+            if self.bodies.last() != Some(&file) {
+                self.bodies.push(file);
+            }
+        }
         Ok(())
     }
 }

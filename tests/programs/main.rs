@@ -37,3 +37,4 @@ mod resume;
 mod signals;
 mod throttle;
 mod tls;
+mod warc;

@@ -46,6 +46,7 @@ pub(in crate::batch) fn attempt(url: &str) -> Attempt {
         resend: false,
         note: None,
         refusal: None,
+        exchange: None,
     }
 }
 
@@ -280,6 +281,9 @@ fn full() -> Record {
         bytes_wire: 1,
         bytes_body: 1,
         body_file: text(),
+        warc_file: text(),
+        warc_offset: Some(1),
+        warc_length: Some(1),
         elapsed_ms: 1.0,
         timings: Some(TimingsRecord {
             dns_ms: Some(1.0),

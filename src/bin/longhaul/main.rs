@@ -4,6 +4,7 @@
 //! user's would have to copy. Results go to standard output or into a file, everything else to
 //! standard error.
 
+mod archive;
 mod args;
 mod check;
 mod config;

@@ -5,6 +5,7 @@
 //! arguments and of a [`World`] that answers questions about files and environment, so each of its
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
 
+use crate::archive::Archive;
 use crate::args::{CeilingArgs, HoursArgs, RunArgs, WatchArgs};
 use crate::connection::Connection;
 use crate::cookies::Cookies;
@@ -43,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) sync: bool,
     /// Where bodies are kept.
     pub(crate) bodies: Option<PathBuf>,
+    /// Where the messages are kept.
+    pub(crate) archive: Option<Archive>,
     /// How often what failed is gone over, the first time included.
     pub(crate) passes: u32,
     /// Threads, at most.
@@ -124,6 +127,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed,
         sync,
         bodies,
+        archive,
         passes,
         pace,
         proxy_list,
@@ -163,6 +167,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         tally_file(tally, output.as_deref(), *resume, world)?;
     }
     let bodies = bodies.as_deref().map(|folder| body_folder(folder, world)).transpose()?;
+    let archive = Archive::resolve(archive, bodies.as_deref(), world)?;
     let trust_env = !*no_env;
     let proxies = Proxies::resolve(proxy_list, proxy_use, trust_env, world)?;
     let proxied = !matches!(proxies, Proxies::Direct);
@@ -184,6 +189,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed: *retry_failed,
         sync: *sync,
         bodies,
+        archive,
         passes,
         workers: pace.workers(),
         concurrency: pace.concurrency(),

@@ -143,6 +143,9 @@ fn batch(plan: &Plan, recipe: &SessionBuilder, served: Option<&Served>) -> Resul
     if let Some(folder) = &plan.bodies {
         builder = builder.bodies(folder);
     }
+    if let Some(archive) = &plan.archive {
+        builder = archive.apply(builder);
+    }
     if let Some(rate) = plan.rate {
         builder = builder.rate(rate.per_second);
     }
