@@ -9,6 +9,7 @@ use super::bodies::Bodies;
 use super::exit_check::exit_check;
 use super::exit_sample::Sampling;
 use super::feed::{Feed, PassSettings};
+use super::format::Format;
 use super::input::Input;
 use super::journal::{Done, Existing, Found, Journal};
 use super::keep::Keep;
@@ -116,6 +117,8 @@ pub struct BatchBuilder {
     refusals: Refusals,
     sync_each: bool,
     bodies: Option<PathBuf>,
+    format: Option<Format>,
+    rotate_size: Option<u64>,
     warc: Option<PathBuf>,
     warc_size: Option<u64>,
     warc_credentials: bool,
@@ -163,6 +166,28 @@ impl BatchBuilder {
     pub fn output(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         self.to = if path.as_os_str() == "-" { None } else { Some(To::File(path, self.existing)) };
+        self
+    }
+
+    /// The form of the results; a sink of one's own has its own.
+    ///
+    /// A table of CSV is resumed from where it has the columns `id`, `ok`, `class` and `error.kind`.
+    ///
+    /// # Defaults
+    /// That of the file's name ([`Format::of_name`]), and JSON Lines on standard output.
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// From how many bytes on the next record goes into another file: `results.1.jsonl`,
+    /// `results.2.jsonl` and so on for `results.jsonl`. A resumption reads all of them
+    /// ([`parts_of`](super::parts_of)).
+    ///
+    /// # Defaults
+    /// One file.
+    pub fn rotate_size(mut self, bytes: u64) -> Self {
+        self.rotate_size = Some(bytes);
         self
     }
 
@@ -493,6 +518,14 @@ impl BatchBuilder {
                 "max_deliveries is 0, with which every job is a dead letter; give 1 or more",
             ));
         }
+        if self.rotate_size == Some(0) {
+            return Err(Error::config("results files of 0 bytes hold nothing; give a size"));
+        }
+        if self.rotate_size.is_some() && !matches!(self.to, Some(To::File(..))) {
+            return Err(Error::config(
+                "only results in files go on in another one; name a file as the output",
+            ));
+        }
         if self.bodies.is_some() && self.warc.is_some() {
             return Err(Error::config(
                 "bodies are kept as files or in WARC files, which have them too; leave one out",
@@ -596,6 +629,8 @@ impl Batch {
             refusals: Refusals { lane: Some(SlowLane::default()), ..Refusals::default() },
             sync_each: false,
             bodies: None,
+            format: None,
+            rotate_size: None,
             warc: None,
             warc_size: None,
             warc_credentials: false,
@@ -640,7 +675,12 @@ impl Batch {
 
     fn prepare(&self) -> Result<Prepared, Error> {
         let journal = match &self.settings.to {
-            Some(To::File(path, existing)) => Some(Journal::open(path, *existing)?),
+            Some(To::File(path, existing)) => {
+                let format = self.settings.format.clone();
+                let format = format.unwrap_or_else(|| Format::of_name(path));
+                let journal = Journal::open_as(path, *existing, format)?;
+                Some(journal.part_size(self.settings.rotate_size))
+            }
             Some(To::Sink(_)) | None => None,
         };
         let warc = match &self.settings.warc {
@@ -714,7 +754,10 @@ impl Batch {
         let sink: Box<dyn Sink> = match (prepared.journal, settings.to) {
             (Some(journal), _) => Box::new(journal.begin()?),
             (None, Some(To::Sink(sink))) => sink,
-            (None, _) => Box::new(RecordWriter::stdout()),
+            (None, _) => {
+                let format = settings.format.unwrap_or_default();
+                Box::new(RecordWriter::stdout().format(format))
+            }
         };
         let Plan { input, found, promised } = prepared.plan;
         let adaptive = settings.concurrency == Concurrency::Adaptive;

@@ -239,7 +239,7 @@ proptest! {
 }
 
 /// A record with a value in every field. Without `..`, so that a new field fails here first.
-fn full() -> Record {
+pub(in crate::batch) fn full() -> Record {
     let error = || ErrorRecord {
         kind: "read_timeout".into(),
         requests_name: "ReadTimeout".into(),

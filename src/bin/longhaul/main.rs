@@ -13,6 +13,7 @@ mod cookies;
 mod credentials;
 mod demo;
 mod exit;
+mod form;
 mod get;
 mod metrics;
 mod open_files;

@@ -10,6 +10,7 @@ use crate::args::{CeilingArgs, HoursArgs, RunArgs, WatchArgs};
 use crate::connection::Connection;
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
+use crate::form;
 use crate::policy::Policy;
 use crate::proxies::Proxies;
 use crate::refusals::Refusals;
@@ -19,6 +20,7 @@ use crate::voice::Manner;
 use crate::window::Hours;
 use crate::world::{Kind, World};
 use jiff::tz::TimeZone;
+use longhaul::batch::Format;
 use longhaul::policy::{Concurrency, FailureShare};
 use std::io;
 use std::net::SocketAddr;
@@ -44,6 +46,10 @@ pub(crate) struct Plan {
     pub(crate) sync: bool,
     /// Where bodies are kept.
     pub(crate) bodies: Option<PathBuf>,
+    /// How they are written.
+    pub(crate) format: Format,
+    /// From which size on another file begins.
+    pub(crate) rotate_size: Option<u64>,
     /// Where the messages are kept.
     pub(crate) archive: Option<Archive>,
     /// How often what failed is gone over, the first time included.
@@ -127,6 +133,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed,
         sync,
         bodies,
+        form,
         archive,
         passes,
         pace,
@@ -167,6 +174,7 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         tally_file(tally, output.as_deref(), *resume, world)?;
     }
     let bodies = bodies.as_deref().map(|folder| body_folder(folder, world)).transpose()?;
+    let format = form::resolve(form, output.as_deref())?;
     let archive = Archive::resolve(archive, bodies.as_deref(), world)?;
     let trust_env = !*no_env;
     let proxies = Proxies::resolve(proxy_list, proxy_use, trust_env, world)?;
@@ -189,6 +197,8 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed: *retry_failed,
         sync: *sync,
         bodies,
+        format,
+        rotate_size: form.rotate_size,
         archive,
         passes,
         workers: pace.workers(),

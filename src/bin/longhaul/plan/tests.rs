@@ -133,6 +133,12 @@ fn every_contradiction_names_its_place_and_remedy() {
         ("http://a/ -o gone/new.jsonl", &["-o: gone is no folder; make it"]),
         ("http://a/ -o secret", &["-o: secret cannot be used: permission denied; name another"]),
         ("http://a/ --bodies urls.txt", &["--bodies: urls.txt is not a folder; name one"]),
+        ("http://a/ --columns id", &["--columns: JSON Lines have no columns; add --format csv"]),
+        (
+            "http://a/ --columns id --format jsonl",
+            &["--columns: JSON Lines have everything; leave"],
+        ),
+        ("http://a/ --rotate-size 1M", &["--rotate-size: standard output has no size; name"]),
         ("http://a/ --warc p.warc", &["--warc: p.warc is no name", "name PREFIX.warc.gz"]),
         ("http://a/ --warc .warc.gz", &["--warc: .warc.gz is no name"]),
         ("http://a/ --warc gone/p.warc.gz", &["--warc: gone is no folder; make it"]),
