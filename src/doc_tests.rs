@@ -38,3 +38,6 @@ mod metrics {}
 mod logging {}
 #[doc = include_str!("../docs/from-requests-script.md")]
 mod from_requests_script {}
+#[cfg(feature = "lab")]
+#[doc = include_str!("../docs/warc.md")]
+mod warc {}

@@ -6,9 +6,11 @@
 //! message, and the retry settings never change them. Nothing in an error prints a credential:
 //! URLs and proxies are redacted before they get here.
 
+mod exchange;
 mod history;
 mod kind;
 
+pub use exchange::{Exchange, Message, Truncated};
 pub use history::{Attempt, AttemptError, Refusal, WaitReason};
 pub use kind::{ErrorKind, Fault, Phase};
 

@@ -80,6 +80,7 @@ fn the_history_takes_one_entry_and_shares_the_rest() {
             resend: false,
             note: None,
             refusal: None,
+            exchange: None,
         });
     };
     assert_eq!(measure(&mut decide_and_record).count_total, 0, "the entry had a place");

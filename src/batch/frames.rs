@@ -5,6 +5,7 @@
 //! crash leaves torn is the last frame, and it is cut off as a torn line is. That costs some of the
 //! ratio, since a frame knows nothing of those before it.
 
+use super::torn::{Pieces, Rest};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use zstd::stream::raw::{CParameter, Decoder, InBuffer, Operation, OutBuffer};
@@ -21,27 +22,8 @@ pub(super) fn frame(lines: &[u8]) -> io::Result<Vec<u8>> {
     compressor.compress(lines)
 }
 
-/// What a file consists of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frames {
-    /// Where the last whole frame ends.
-    pub(super) end: u64,
-    pub(super) rest: Rest,
-}
-
-/// What stands behind the whole frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
-    Nothing,
-    /// The beginning of a frame, or zeros, which a crash of the machine may leave.
-    Torn(u64),
-    /// Something else.
-    Damaged,
-}
-
 /// Looks through the frames of a file, and checks them.
-pub(super) fn look_through(file: &File) -> io::Result<Frames> {
-    let length = file.metadata()?.len();
+pub(super) fn look_through(file: &File) -> io::Result<Pieces> {
     let mut reader = BufReader::with_capacity(BLOCK, file);
     reader.seek(SeekFrom::Start(0))?;
     let mut decoder = Decoder::new()?;
@@ -63,12 +45,8 @@ pub(super) fn look_through(file: &File) -> io::Result<Frames> {
             decoder.reinit()?;
         }
     };
-    let rest = match length.saturating_sub(end) {
-        0 => Rest::Nothing,
-        torn if whole || is_torn(file, end)? => Rest::Torn(torn),
-        _ => Rest::Damaged,
-    };
-    Ok(Frames { end, rest })
+    let rest = Rest::of(file, end, whole, &MAGIC)?;
+    Ok(Pieces { end, rest })
 }
 
 /// The lines of the whole frames.
@@ -80,26 +58,6 @@ pub(super) fn lines(mut file: &File, end: u64) -> io::Result<Box<dyn BufRead + '
     file.seek(SeekFrom::Start(0))?;
     let reader = zstd::Decoder::with_buffer(BufReader::with_capacity(BLOCK, file.take(end)))?;
     Ok(Box::new(BufReader::with_capacity(BLOCK, reader)))
-}
-
-/// Whether what begins here and is no whole frame is what a crash leaves: nothing but zeros, or a
-/// frame behind which no other one begins.
-fn is_torn(mut file: &File, from: u64) -> io::Result<bool> {
-    file.seek(SeekFrom::Start(from))?;
-    let mut rest = BufReader::with_capacity(BLOCK, file);
-    let (mut last, mut zeros) = ([0; 4], true);
-    for (at, byte) in rest.by_ref().bytes().enumerate() {
-        let byte = byte?;
-        zeros &= byte == 0;
-        let [_, b, c, d] = last;
-        last = [b, c, d, byte];
-        match at {
-            3 if last != MAGIC && !zeros => return Ok(false),
-            4.. if last == MAGIC => return Ok(false),
-            _ => {}
-        }
-    }
-    Ok(true)
 }
 
 #[cfg(test)]
@@ -126,12 +84,12 @@ mod tests {
             let file = file(&[&first, &second[..cut]]);
             let rest = if cut == 0 { Rest::Nothing } else { Rest::Torn(cut as u64) };
             let end = first.len() as u64;
-            assert_eq!(look_through(&file).unwrap(), Frames { end, rest }, "{cut}");
+            assert_eq!(look_through(&file).unwrap(), Pieces { end, rest }, "{cut}");
             assert_eq!(text(&file, end), "one\ntwo\n");
         }
         let whole = file(&[&first, &second]);
         let end = (first.len() + second.len()) as u64;
-        assert_eq!(look_through(&whole).unwrap(), Frames { end, rest: Rest::Nothing });
+        assert_eq!(look_through(&whole).unwrap(), Pieces { end, rest: Rest::Nothing });
         assert_eq!(text(&whole, end), "one\ntwo\nthree\n");
     }
 
@@ -144,7 +102,7 @@ mod tests {
         for length in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, numbers.len()] {
             let part = frame(&numbers.as_bytes()[..length]).unwrap();
             let file = file(&[&part, &part]);
-            let wanted = Frames { end: 2 * part.len() as u64, rest: Rest::Nothing };
+            let wanted = Pieces { end: 2 * part.len() as u64, rest: Rest::Nothing };
             assert_eq!(look_through(&file).unwrap(), wanted, "{length}");
         }
     }
@@ -165,7 +123,7 @@ mod tests {
             (&[&[0; 50][..], &part].concat(), Rest::Damaged),
         ] {
             let file = file(&[&part, rest]);
-            assert_eq!(look_through(&file).unwrap(), Frames { end, rest: wanted });
+            assert_eq!(look_through(&file).unwrap(), Pieces { end, rest: wanted });
         }
     }
 }

@@ -29,10 +29,12 @@
 mod bodies;
 mod builder;
 mod claims;
+mod columns;
 mod done_before;
 mod exit_check;
 mod exit_sample;
 mod feed;
+mod format;
 #[cfg(feature = "zstd")]
 mod frames;
 mod input;
@@ -40,12 +42,14 @@ mod item;
 mod iter_source;
 mod job_source;
 mod journal;
+mod keep;
 mod key;
 mod keyset;
 mod lease_book;
 mod line_jobs;
 mod pace;
 mod parallel;
+mod parts;
 mod proxy_check;
 mod record;
 mod redact;
@@ -58,20 +62,25 @@ mod stop;
 mod syncing;
 mod tally;
 mod tally_file;
+mod torn;
+mod warc;
 mod watch;
 mod window;
 mod writer;
 
 pub use bodies::Bodies;
 pub use builder::{Batch, BatchBuilder};
+pub use columns::Columns;
 pub use exit_check::{Exits, address_in, exit_check};
 pub use exit_sample::ExitSamples;
+pub use format::Format;
 pub use input::Input;
 pub use item::{Item, Meta, Place};
 pub use iter_source::{IntoJob, IterSource};
 pub use job_source::{Claimed, JobSource, Lease, LeaseId, Lost, Supply};
 pub use journal::{Done, Existing, Found, Journal};
 pub use key::Key;
+pub use parts::parts_of;
 pub use proxy_check::{
     CheckedProxy, ExitCount, Field, HeaderChanges, ProxyCheck, ProxyChecks, ProxyState, Rotates,
     WayCheck,
@@ -85,4 +94,5 @@ pub use source::{Checked, Entry, Items, Source};
 pub use stop::{Outcome, Stopped, exit_code_of};
 pub use syncing::Durable;
 pub use tally::{Exceptions, Longest, Tally, Way};
+pub use warc::{Warc, WarcFiles};
 pub use writer::{Output, RecordWriter};

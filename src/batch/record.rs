@@ -67,6 +67,15 @@ pub struct Record {
     pub bytes_body: u64,
     /// Where the body is kept, relative to the folder of bodies.
     pub body_file: Option<String>,
+    /// The WARC file that has the answer, without its folder; absent where none was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warc_file: Option<String>,
+    /// Where in it the record of the answer begins, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warc_offset: Option<u64>,
+    /// How many bytes of the file it takes, compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warc_length: Option<u64>,
     /// Milliseconds from the first attempt of the last pass to the end, waits included.
     pub elapsed_ms: f64,
     /// The phases of the last attempt; `None` where no response came.
@@ -200,7 +209,7 @@ impl Record {
     /// The record of a finished job that ended in this pass, at this time.
     ///
     /// `id` is what tells it from the others; [`meta`](Self::meta) and
-    /// [`body_file`](Self::body_file) are left to be set.
+    /// [`body_file`](Self::body_file) are left to be set, and so is the place in a WARC file.
     pub fn of(finished: &Finished, id: &str, pass: u32, at: SystemTime) -> Self {
         let (response, error) = match &finished.result {
             Ok(response) => (Some(response), None),
@@ -233,6 +242,9 @@ impl Record {
                 .unwrap_or_default(),
             bytes_body: response.map_or(0, |response| response.body().len() as u64),
             body_file: None,
+            warc_file: None,
+            warc_offset: None,
+            warc_length: None,
             elapsed_ms: millis(finished.elapsed),
             timings: response.map(|response| TimingsRecord::of(&response.timings())),
             pass,

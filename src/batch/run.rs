@@ -1,10 +1,10 @@
 //! The loop of a run: finished jobs in, records out, until the input ends or something stops it.
 
-use super::bodies::Bodies;
 use super::claims::Claims;
 use super::exit_sample::{ExitSamples, Sampling};
 use super::feed::{self, Board, Feed, Flying, PassSettings, What};
 use super::input;
+use super::keep::Keep;
 use super::record::{Record, class_of};
 use super::report::Progress;
 use super::settling::{Ending, Settling};
@@ -17,7 +17,6 @@ use super::window::Window;
 use crate::policy::{Class, LastOutcomes};
 use crate::time::Clock;
 use crate::workers::{Finished, PoolStats};
-use http::header::CONTENT_TYPE;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,7 +54,7 @@ pub(super) struct Run<'a, J> {
     /// Whether the sink is to make each record durable before the next.
     pub(super) sync_each: bool,
     pub(super) max_deliveries: u32,
-    pub(super) bodies: Option<Bodies>,
+    pub(super) keep: Keep,
     pub(super) passes: u32,
     pub(super) pass_settings: PassSettings,
     pub(super) most_held: usize,
@@ -213,6 +212,7 @@ impl<J: Jobs> Run<'_, J> {
         state.watch.pass_end(&finished, &record, held);
         record = record.after(std::mem::take(&mut flying.earlier));
         if held {
+            let kept = self.keep.store_earlier(&finished, self.clock.wall());
             flying.url = finished.url;
             if let (Some(last), refused @ Some(_)) =
                 (record.attempts.last_mut(), record.refused.take())
@@ -221,6 +221,9 @@ impl<J: Jobs> Run<'_, J> {
             }
             flying.earlier = record.attempts;
             state.held.push(flying);
+            if let Err(error) = kept {
+                self.fail(error, state);
+            }
             return;
         }
         record.class = Cow::Borrowed(class.name());
@@ -307,24 +310,18 @@ impl<J: Jobs> Run<'_, J> {
     }
 
     fn write(&mut self, finished: &Finished, record: &mut Record) -> Result<(), SinkError> {
+        self.keep.store(finished, record, self.clock.wall())?;
+        if let Some(files) = self.keep.unsynced() {
+            if self.sync_each {
+                sync_bodies(&std::mem::take(files))?;
+            } else {
+                self.sink.rely_on(files)?;
+            }
+        }
         let response = match &finished.result {
             Ok(response) => Some(response),
             Err(error) => error.response(),
         };
-        let with_body = response.filter(|response| !response.body().is_empty());
-        if let (Some(bodies), Some(response)) = (&mut self.bodies, with_body) {
-            let media_type = response.headers().get(CONTENT_TYPE);
-            let media_type = media_type.and_then(|value| value.to_str().ok());
-            let kept = bodies.store(response.body(), media_type, response.url());
-            record.body_file =
-                Some(kept.map_err(|error| SinkError::of_bodies(error, bodies.folder()))?);
-            // A record must not outlive the body that it names.
-            if self.sync_each {
-                sync_bodies(&std::mem::take(bodies.unsynced()))?;
-            } else {
-                self.sink.rely_on(bodies.unsynced())?;
-            }
-        }
         let now = self.clock.now();
         self.sink.write(record, response, now)?;
         if self.sync_each { self.sink.sync(now) } else { Ok(()) }

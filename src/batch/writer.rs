@@ -11,12 +11,14 @@
 //! a second has passed since the last one, on a thread of its own, while writing goes on; writing
 //! waits only where 10 000 records are not known to be durable. Where none may be lost, a run calls [`RecordWriter::sync`] after each.
 
+use super::format::Format;
+use super::parts::part;
 use super::record::Record;
 use super::sink::{Sink, SinkError};
 use super::syncing::{Durable, Syncing, ToSync};
 use crate::message::Response;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -83,7 +85,9 @@ impl<W: Write + Send> Output for Stream<W> {
 pub struct RecordWriter {
     out: Box<dyn Output>,
     name: String,
+    format: Format,
     form: Form,
+    parts: Option<Parts>,
     /// Up to where the output consists of complete lines or frames.
     complete: u64,
     line: Vec<u8>,
@@ -100,6 +104,17 @@ pub struct RecordWriter {
     /// Asked for, and not begun.
     waiting: bool,
     opened: bool,
+}
+
+/// The files that the records go into, one after the other.
+struct Parts {
+    /// The first one.
+    path: PathBuf,
+    number: u32,
+    /// From how many bytes on there is another; `None`: never.
+    size: Option<u64>,
+    /// The first one holds the lock.
+    _lock: File,
 }
 
 /// How lines become bytes.
@@ -128,7 +143,9 @@ impl RecordWriter {
         Self {
             out,
             name: name.into(),
+            format: Format::JsonLines,
             form: Form::Lines,
+            parts: None,
             complete,
             line: Vec::new(),
             bodies: Vec::new(),
@@ -140,6 +157,29 @@ impl RecordWriter {
             waiting: false,
             opened: false,
         }
+    }
+
+    /// Writes records in this form. A table begins with the names of its columns, where nothing
+    /// stands before.
+    ///
+    /// # Defaults
+    /// [`Format::JsonLines`].
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Goes on in another file from this size on; `lock` is a handle of the first one, which is locked.
+    pub(super) fn in_parts(
+        mut self,
+        path: PathBuf,
+        number: u32,
+        size: Option<u64>,
+        lock: File,
+    ) -> Self {
+        self.parts = Some(Parts { path, number, size, _lock: lock });
+        self
     }
 
     /// Compresses the lines, frame by frame.
@@ -156,15 +196,20 @@ impl RecordWriter {
     /// [`SinkError::Failed`] no part of it does, as far as the output can be cut. Where a sync
     /// failed that was under way, it is not known how much is on the disk.
     pub fn write(&mut self, record: &Record, now: Instant) -> Result<(), SinkError> {
+        let is_full = |size| self.complete >= size;
+        if self.parts.as_ref().and_then(|parts| parts.size).is_some_and(is_full) {
+            self.turn(now)?;
+        }
         if !self.opened {
             let handle = self.out.durable().map_err(|error| SinkError::of(error, &self.name))?;
             self.syncing = handle.map(|handle| Syncing::new(&self.name, handle));
             self.opened = true;
         }
         self.line.clear();
-        serde_json::to_writer(&mut self.line, record)
-            .map_err(|error| SinkError::of(error.into(), &self.name))?;
-        self.line.push(b'\n');
+        let is_first = self.complete == 0 && self.frame_length() == 0;
+        self.format
+            .write(&mut self.line, record, is_first)
+            .map_err(|error| SinkError::of(error, &self.name))?;
         match &mut self.form {
             Form::Lines => {
                 Self::append(&mut *self.out, &self.line, &mut self.complete, &self.name)?;
@@ -214,6 +259,28 @@ impl RecordWriter {
     /// How many of them, from the first on, survive a crash of the machine.
     pub fn durable(&self) -> u64 {
         self.durable
+    }
+
+    /// Goes on in the next part, once this one is durable: a record never is before those before it.
+    fn turn(&mut self, now: Instant) -> Result<(), SinkError> {
+        self.sync(now)?;
+        let Some(parts) = &mut self.parts else { return Ok(()) };
+        let path = part(&parts.path, parts.number.saturating_add(1));
+        let name = path.display().to_string();
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|error| SinkError::of(error, &name))?;
+        parts.number = parts.number.saturating_add(1);
+        // The thread that syncs ends with what it has.
+        self.syncing = None;
+        (self.out, self.name) = (Box::new(file), name);
+        (self.complete, self.opened) = (0, false);
+        // Its name has to be durable, too.
+        self.bodies.push(path);
+        Ok(())
     }
 
     /// Begins what is due, and waits where too much is under way.
@@ -350,7 +417,12 @@ impl Sink for RecordWriter {
 
     /// They are synced together with the records that name them.
     fn rely_on(&mut self, files: &mut Vec<PathBuf>) -> Result<(), SinkError> {
-        self.bodies.append(files);
+        for file in files.drain(..) {
+            // A file that many records are in is synced once.
+            if self.bodies.last() != Some(&file) {
+                self.bodies.push(file);
+            }
+        }
         Ok(())
     }
 }

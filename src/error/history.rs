@@ -1,6 +1,6 @@
 //! The attempts behind a result, and the waits between them.
 
-use super::{Error, ErrorKind, Fault, Phase};
+use super::{Error, ErrorKind, Exchange, Fault, Phase};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +74,8 @@ pub struct Attempt {
     pub note: Option<&'static str>,
     /// What tells of a refusal, where a run takes the answer for one.
     pub refusal: Option<Arc<Refusal>>,
+    /// What went over the wire, where a response came and the recipe keeps it.
+    pub exchange: Option<Arc<Exchange>>,
 }
 
 /// What tells of a refusal: who refused, and why it counts as one.

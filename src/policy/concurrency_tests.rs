@@ -175,6 +175,7 @@ fn what_an_attempt_says() {
         resend: false,
         note: None,
         refusal: None,
+        exchange: None,
     };
     let failed = |kind, phase, fault| {
         let message = String::new();

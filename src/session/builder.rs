@@ -13,7 +13,7 @@ use super::refusals::Refusals;
 use super::restraint::Restraint;
 use super::router::{SharedCooldown, lock};
 use super::{CookieCollector, CookieJar, Proxies, Session, environment};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Exchange};
 use crate::message::{
     Auth, Cert, Hooks, Netrc, NextAttempt, Response, Settings, TlsSettings, TlsVersion, Verify,
 };
@@ -32,6 +32,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+
+type OnExchange = dyn Fn(&Exchange) + Send + Sync;
 
 pub(super) type MakeTransport = dyn Fn() -> Result<Box<dyn Transport>, Error> + Send + Sync;
 
@@ -64,6 +66,8 @@ pub struct SessionBuilder {
     /// Where what is learnt is kept back; of a simulation only.
     pub(super) lessons: Option<Arc<Lessons>>,
     engine: EngineConfig,
+    /// Is shown each exchange that was received as a whole, on the thread that received it.
+    pub(super) on_exchange: Option<Arc<OnExchange>>,
     make_transport: Option<Arc<MakeTransport>>,
     /// Beside the prefixes of the settings.
     pub(super) mounts: Vec<Arc<MakeTransport>>,
@@ -110,6 +114,7 @@ impl Default for SessionBuilder {
             exits: Arc::default(),
             lessons: None,
             engine: EngineConfig::default(),
+            on_exchange: None,
             make_transport: None,
             mounts: Vec::new(),
             cookies: CookieJar::default(),
@@ -391,6 +396,32 @@ impl SessionBuilder {
     /// ```
     pub fn trace(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.engine.trace = Trace::new(listener);
+        self.changed()
+    }
+
+    /// Keeps what goes over the wire: the bytes of each request and response, with their framing and
+    /// coding, in [`Attempt::exchange`](crate::error::Attempt::exchange) of every attempt that was
+    /// answered. Of each body at most `most` bytes are kept.
+    ///
+    /// They are kept in memory, beside the decoded body, as long as the response or the error. What
+    /// speaks to a proxy alone is left out; the credentials of the request are not. Another
+    /// [`transport`](Self::transport) than sockets keeps nothing. The body of a redirect is waited for
+    /// as long where its connection ends with it as where that could be used again.
+    ///
+    /// # Defaults
+    /// Nothing is kept, and it costs nothing.
+    ///
+    /// # Units
+    /// Bytes as they came, before decoding.
+    pub fn keep_wire(mut self, most: u64) -> Self {
+        self.engine.keep_wire = Some(most);
+        self.changed()
+    }
+
+    /// Shows each exchange whose response was read to its end to this closure, on the thread that read
+    /// it.
+    pub(crate) fn on_exchange(mut self, seen: impl Fn(&Exchange) + Send + Sync + 'static) -> Self {
+        self.on_exchange = Some(Arc::new(seen));
         self.changed()
     }
 

@@ -54,12 +54,14 @@ pub(super) struct Dechunk {
     line: usize,
     /// Bytes of size lines beyond what the chunks so far account for.
     overhead: usize,
+    /// Bytes that came behind the message.
+    beyond: usize,
     failure: Option<String>,
 }
 
 impl Default for Dechunk {
     fn default() -> Self {
-        Self { at: At::Size(0), size: 0, line: 0, overhead: 0, failure: None }
+        Self { at: At::Size(0), size: 0, line: 0, overhead: 0, beyond: 0, failure: None }
     }
 }
 
@@ -81,6 +83,9 @@ impl Dechunk {
                         bytes.copy_within(from..from + amount, to);
                     }
                     (from, to) = (from + amount, to + amount);
+                    if self.at == At::Done {
+                        self.beyond += amount;
+                    }
                     if let At::Data(left) = self.at {
                         let left = left - amount as u64;
                         self.at = if left > 0 { At::Data(left) } else { At::DataCr };
@@ -103,6 +108,11 @@ impl Dechunk {
     /// Why no more can follow, once everything before it has been read.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// How many bytes came behind the message; `None` before its end.
+    pub(super) fn beyond(&self) -> Option<usize> {
+        (self.at == At::Done).then_some(self.beyond)
     }
 
     /// What is missing where the stream ends now, if the body is complete all the same.

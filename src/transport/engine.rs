@@ -15,6 +15,7 @@ use super::cutter::Cutter;
 use super::head::Head;
 use super::hosts::Hosts;
 use super::idle::{Conn, GOODBYE, IdlePool};
+use super::kept;
 use super::request_head::write_head;
 use super::resolve::{Resolve, SystemResolver};
 use super::stream::{Written, is_broken};
@@ -63,6 +64,9 @@ pub struct EngineConfig {
     pub cutter: Arc<Cutter>,
     /// Who is told of each step. Default: nobody.
     pub trace: Trace,
+    /// Whether what goes over the wire is kept, and how much of each body at most. Default: `None`,
+    /// nothing.
+    pub keep_wire: Option<u64>,
     /// What the engines made from this and its clones have learnt of hosts.
     pub(super) hosts: Arc<Hosts>,
 }
@@ -91,6 +95,7 @@ impl Default for EngineConfig {
             resolver: SystemResolver::shared(),
             cutter: Arc::default(),
             trace: Trace::default(),
+            keep_wire: None,
             hosts: Arc::default(),
         }
     }
@@ -132,6 +137,7 @@ pub struct Engine {
     agent: ureq::Agent,
     connector: Connector,
     shared: Arc<Shared>,
+    keep_wire: Option<u64>,
     /// Memory that every attempt needs and none keeps.
     key: Vec<u8>,
     head: Vec<u8>,
@@ -155,6 +161,7 @@ impl Engine {
             resolver,
             cutter,
             trace,
+            keep_wire,
             hosts,
         } = config;
         if let Some(source) = source_address {
@@ -181,7 +188,7 @@ impl Engine {
         let agent =
             ureq::Agent::with_parts(engine_config(), HandOver(Arc::clone(&shared)), NoResolver);
         let (key, head, piece) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { agent, connector, shared, key, head, piece })
+        Ok(Self { agent, connector, shared, keep_wire: *keep_wire, key, head, piece })
     }
 
     /// What is kept between attempts; all of it is bounded, whatever a run meets.
@@ -215,7 +222,8 @@ impl Engine {
         });
 
         self.head.clear();
-        write_head(&mut self.head, &outgoing, route, way == Way::Forward)?;
+        let forwarded = way == Way::Forward;
+        write_head(&mut self.head, &outgoing, route, forwarded)?;
         self.key.clear();
         way.write_key(&mut self.key, &target, route);
         let mut timings = Timings::default();
@@ -248,15 +256,29 @@ impl Engine {
 
         let request = Sent {
             head: *outgoing.method == Method::HEAD,
-            forwarded: way == Way::Forward,
+            forwarded,
             reused: conn.idle_since.is_some(),
             bytes: 0,
             keep: route.keep_alive && !says_close,
         };
         self.shared.trace.tell(|| Event::Sent(TracedHead::new(&self.head)));
-        let (written, bytes) = self.send(&mut conn, outgoing.body, request, limits)?;
+        let mut kept = match self.keep_wire {
+            Some(most) => {
+                let wall = self.shared.clock.wall();
+                Some(kept::Request::new(&outgoing, forwarded, wall, most)?)
+            }
+            None => None,
+        };
+        let (written, bytes) =
+            self.send(&mut conn, outgoing.body, request, limits, kept.as_mut())?;
         let request = Sent { keep: request.keep && written == Written::All, bytes, ..request };
-        let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request);
+        let exchange = kept.map(|kept| {
+            let body = bytes.saturating_sub(self.head.len() as u64);
+            // Of a proxy it would be the proxy's.
+            let peer = conn.stream.peer().filter(|_| route.proxy.is_none());
+            kept.sent(written, body, peer.map(|peer| peer.ip()))
+        });
+        let wire = Wire::new(conn, Arc::clone(&self.shared), *limits, request, exchange);
         self.receive(wire, outgoing.url, route, begun, timings)
     }
 
@@ -296,6 +318,7 @@ impl Engine {
         body: OutgoingBody<'_>,
         request: Sent,
         limits: &AttemptLimits,
+        kept: Option<&mut kept::Request>,
     ) -> Result<(Written, u64), Error> {
         let wait = Wait::exchange(&*self.shared.clock, limits);
         let mut upload = Upload::new(&mut conn.stream, &wait);
@@ -303,7 +326,7 @@ impl Engine {
             OutgoingBody::Empty => upload.head(&self.head),
             OutgoingBody::Bytes(bytes) => upload.bytes(&self.head, bytes),
             OutgoingBody::Reader(reader, length) => {
-                upload.reader(&self.head, reader, length, &mut self.piece)
+                upload.reader(&self.head, reader, length, &mut self.piece, kept)
             }
         };
         let sent = upload.sent;
@@ -334,6 +357,7 @@ impl Engine {
         mut timings: Timings,
     ) -> Result<Incoming, Error> {
         let (Sent { forwarded, reused, keep, .. }, gauge) = (wire.request, wire.gauge());
+        let exchange = wire.exchange();
         self.shared.slot.put(wire);
         let mut stand_in = http::Request::new(());
         *stand_in.uri_mut() = http::Uri::from_static("http://in-flight.invalid/");
@@ -370,6 +394,7 @@ impl Engine {
         let mut incoming = Incoming::new(status, reason, headers, Box::new(body));
         incoming.timings = timings;
         incoming.connection = facts;
+        incoming.exchange = exchange;
         incoming.gauge = Some(gauge);
         incoming.rest = rest;
         Ok(incoming)

@@ -32,6 +32,7 @@ mod head;
 mod hosts;
 mod http_proxy;
 mod idle;
+mod kept;
 mod map_error;
 mod pinned;
 mod request_head;
@@ -53,12 +54,13 @@ pub use resolve::{Resolve, ResolveError, SystemResolver};
 pub use script::{Asked, Play, Script};
 pub use trace::{Event, Peer, Trace, TracedHead};
 
-use crate::error::Error;
+use crate::error::{Error, Exchange};
 use crate::message::{ConnectionFacts, Headers, Timings};
 use crate::proxy::{Identity, Route};
 use http::{HeaderMap, Method};
 use std::fmt;
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use url::Url;
 
@@ -132,6 +134,8 @@ pub struct Incoming {
     pub timings: Timings,
     /// The connection.
     pub connection: ConnectionFacts,
+    /// What went over the wire, where it is kept; it grows while the body is read.
+    pub exchange: Option<Arc<Exchange>>,
     /// Counts and hastens the reading of the body.
     gauge: Option<wire::Gauge>,
     /// How many bytes at least stand between here and a connection that can be used again; `None`
@@ -160,6 +164,7 @@ impl Incoming {
             body,
             timings: Timings::default(),
             connection: ConnectionFacts::default(),
+            exchange: None,
             gauge: None,
             rest: Some(0),
         }
@@ -183,9 +188,9 @@ impl Incoming {
     /// again; closes the connection where that would take more than `most` bytes or past `until`.
     ///
     /// Where it is known from the head that it would, or that the connection ends with its body,
-    /// nothing is read: waiting could gain nothing.
+    /// nothing is read: waiting could gain nothing, unless what comes is kept.
     pub fn drain(mut self, most: u64, until: Option<Instant>) {
-        if self.rest.is_none_or(|rest| rest > most) {
+        if self.exchange.is_none() && self.rest.is_none_or(|rest| rest > most) {
             return;
         }
         self.hasten(until);

@@ -21,6 +21,35 @@ pub(super) fn write_head(
     route: &Route,
     forwarded: bool,
 ) -> Result<(), Error> {
+    let credentials = route.proxy.as_deref().and_then(ProxyUrl::credentials);
+    // Never to an origin; and what the proxy's own URL says goes before.
+    write_start(out, outgoing, forwarded, forwarded && credentials.is_none())?;
+    if forwarded {
+        write_proxy_fields(out, route)?;
+    }
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// Writes the same head without what is for the proxy alone, to be kept.
+pub(super) fn write_kept_head(
+    out: &mut Vec<u8>,
+    outgoing: &Outgoing<'_>,
+    forwarded: bool,
+) -> Result<(), Error> {
+    write_start(out, outgoing, forwarded, false)?;
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// Writes the request line and the fields of the request; `proxy_auth` is whether credentials for a
+/// proxy among them go out.
+fn write_start(
+    out: &mut Vec<u8>,
+    outgoing: &Outgoing<'_>,
+    forwarded: bool,
+    proxy_auth: bool,
+) -> Result<(), Error> {
     let url = outgoing.url;
     out.extend_from_slice(outgoing.method.as_str().as_bytes());
     out.push(b' ');
@@ -41,12 +70,10 @@ pub(super) fn write_head(
         write_authority(out, url);
         out.extend_from_slice(b"\r\n");
     }
-    let credentials = route.proxy.as_deref().and_then(ProxyUrl::credentials);
     let mut framed = false;
     for (name, value) in outgoing.headers.iter() {
         if name.eq_ignore_ascii_case("proxy-authorization") {
-            // Never to an origin; and what the proxy's own URL says goes before.
-            if !forwarded || credentials.is_some() {
+            if !proxy_auth {
                 continue;
             }
         } else if name.eq_ignore_ascii_case("content-length")
@@ -62,10 +89,6 @@ pub(super) fn write_head(
     if !framed {
         write_framing(out, outgoing, None);
     }
-    if forwarded {
-        write_proxy_fields(out, route)?;
-    }
-    out.extend_from_slice(b"\r\n");
     Ok(())
 }
 

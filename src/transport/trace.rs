@@ -125,6 +125,35 @@ impl<'a> TracedHead<'a> {
         self.0
     }
 
+    /// The bytes as they may be written down: the lines of fields that [`lines`](Self::lines) would
+    /// hide something of, as those do, and every other byte as it is.
+    pub fn redacted(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.0.len());
+        let mut secret_goes_on = false;
+        for (number, line) in self.0.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            let end = line.get(text.len()..).unwrap_or_default();
+            let folded = number > 0 && matches!(text, [b' ' | b'\t', ..]);
+            let mut halves = text.splitn(2, |byte| *byte == b':');
+            let name = halves.next().filter(|_| number > 0 && !folded).unwrap_or_default();
+            let hidden = halves.next().filter(|_| !name.is_empty()).and_then(|value| {
+                let (name, value) = (printable(name), printable(value));
+                Some(format!("{name}: {}", hide(name.trim_end(), value.trim())?))
+            });
+            if !folded {
+                secret_goes_on = hidden.is_some();
+            }
+            match hidden {
+                Some(hidden) => out.extend_from_slice(hidden.as_bytes()),
+                None if folded && secret_goes_on => out.extend_from_slice(b" ***"),
+                None => out.extend_from_slice(text),
+            }
+            out.extend_from_slice(end);
+        }
+        out
+    }
+
     /// The lines, without their ends and without the empty one, as they may be shown.
     ///
     /// Of the fields that hold credentials (`Authorization`, `Proxy-Authorization`, and those whose
@@ -347,6 +376,9 @@ mod tests {
             ("X-Name: köln", "X-Name: köln"),
         ] {
             let head = format!("GET /a:b HTTP/1.1\r\n{line}\r\n\r\n");
+            let redacted = String::from_utf8(TracedHead::new(head.as_bytes()).redacted()).unwrap();
+            let kept = if wanted.contains("***") { wanted } else { line };
+            assert_eq!(redacted, format!("GET /a:b HTTP/1.1\r\n{kept}\r\n\r\n"));
             assert_eq!(shown(&head), format!("> GET /a:b HTTP/1.1\n> {wanted}\n>\n"));
         }
         // A name with a space before its colon is no known field to anybody else; the value is
@@ -371,6 +403,8 @@ mod tests {
         ) {
             let head = [&head[..], b"\r\n", name.as_bytes(), b": ", secret.as_bytes(), b"\r\n\r\n"];
             let head = head.concat();
+            let redacted = TracedHead::new(&head).redacted();
+            prop_assert!(!redacted.windows(12).any(|window| window == secret.as_bytes()));
             for line in TracedHead::new(&head).lines() {
                 prop_assert!(!line.chars().any(|letter| letter.is_control() && letter != '\t'));
                 prop_assert!(!line.contains(&secret), "{line}");

@@ -7,6 +7,7 @@
 //! one (`100 Continue`, `103`), which is passed over, and the writing goes on.
 
 use super::head::{self, MAX_HEAD, MAX_INTERIM, Scan, Scanner};
+use super::kept::Request;
 use super::stream::{Stream, Written};
 use super::wait::Wait;
 use crate::error::{Error, ErrorKind, Fault, Phase};
@@ -48,19 +49,24 @@ impl<'a> Upload<'a> {
     }
 
     /// Writes the head and a body that is read while it is sent; `left` is its length, where it
-    /// is known, and `piece` memory to be used.
+    /// is known, `piece` memory to be used, and `kept` where the body is kept.
     pub(super) fn reader(
         &mut self,
         mut head: &[u8],
         reader: &mut (dyn Read + Send),
         left: Option<u64>,
         piece: &mut Vec<u8>,
+        kept: Option<&mut Request>,
     ) -> io::Result<Written> {
+        let mut kept = kept;
         let mut pieces = Pieces { reader, left, piece };
         let written = loop {
             let (piece, last) = pieces.next()?;
             // A reader may take its time, which no socket notices.
             self.wait.bound()?;
+            if let Some(kept) = &mut kept {
+                kept.add(piece);
+            }
             let written = self.push(head, piece)?;
             if last || written == Written::Answered {
                 break written;

@@ -24,7 +24,7 @@ use super::idle::{Conn, IdlePool};
 use super::trace::{Event, Trace, TracedHead};
 use super::wait::Wait;
 use super::{AttemptLimits, map_error};
-use crate::error::{Error, ErrorKind, Fault, Phase};
+use crate::error::{Error, ErrorKind, Exchange, Fault, Phase, Truncated};
 use crate::time::Clock;
 use std::fmt;
 use std::io;
@@ -68,6 +68,10 @@ pub(super) struct Wire {
     complete: bool,
     /// What whoever holds the response knows and wants of the rest.
     gauge: Gauge,
+    /// Where what comes is kept.
+    exchange: Option<Arc<Exchange>>,
+    /// Whether the end of the stream is that of the body.
+    ends_with_stream: bool,
 }
 
 /// What is shared with whoever holds the response.
@@ -141,6 +145,7 @@ impl Wire {
         shared: Arc<Shared>,
         limits: AttemptLimits,
         request: Sent,
+        exchange: Option<Arc<Exchange>>,
     ) -> Self {
         let mut buffer = shared.idle.buffer();
         if buffer.len() < BUFFER {
@@ -167,7 +172,14 @@ impl Wire {
             keep: false,
             complete: false,
             gauge: Gauge::default(),
+            exchange,
+            ends_with_stream: false,
         }
+    }
+
+    /// Where what comes is kept.
+    pub(super) fn exchange(&self) -> Option<Arc<Exchange>> {
+        self.exchange.clone()
     }
 
     /// The gauge of this message.
@@ -186,6 +198,9 @@ impl Wire {
                     let bytes = self.input.filled().get(..length).unwrap_or_default();
                     self.shared.trace.tell(|| Event::Received(TracedHead::new(bytes)));
                     let head = head::parse(bytes, self.scanner.lines(), self.request.head)?;
+                    if let Some(exchange) = self.exchange.as_ref().filter(|_| !head.is_interim()) {
+                        keep_head(exchange, bytes, &head);
+                    }
                     self.input.start += length;
                     self.scanner = Scanner::default();
                     if !head.is_interim() {
@@ -225,13 +240,18 @@ impl Wire {
     fn begin_body(&mut self, head: Head) {
         self.stage = Stage::Body;
         self.keep = self.request.keep && head.keep_alive;
+        self.ends_with_stream = head.framing == Framing::Close;
         head.write_for_engine(&mut self.input.engine_head);
+        if let Some(exchange) = &self.exchange {
+            exchange.receive(self.input.filled());
+        }
         if head.framing == Framing::Chunked {
             let mut dechunk = Dechunk::default();
             // What came with the head has to be put in order as well; a mistake in it shows when
             // the body is read.
             self.input.tidy(&mut dechunk, 0);
             self.dechunk = Some(dechunk);
+            self.note_end();
         }
         if self.request.forwarded
             && head.status == 407
@@ -245,8 +265,38 @@ impl Wire {
         }
     }
 
-    /// Reads a piece of the body; `false` at the orderly end of the stream.
+    /// Tells the exchange of the last chunk.
+    fn note_end(&self) {
+        if let Some(exchange) = &self.exchange
+            && let Some(beyond) = self.dechunk.as_ref().and_then(Dechunk::beyond)
+        {
+            exchange.end_response(beyond);
+        }
+    }
+
+    /// Reads a piece of the body, and tells the exchange how it ends.
     fn await_body(&mut self) -> Result<bool, Error> {
+        let awaited = self.read_body();
+        if let Some(exchange) = &self.exchange {
+            match &awaited {
+                Ok(true) => self.note_end(),
+                // Without a length the end of the stream is that of the body.
+                Ok(false) if self.ends_with_stream => exchange.end_response(0),
+                Ok(false) => exchange.cut_response(Truncated::Disconnect),
+                // Malformed: whether the connection still stands is beside the point.
+                Err(_)
+                    if self.dechunk.as_ref().is_some_and(|dechunk| dechunk.failure().is_some()) =>
+                {
+                    exchange.cut_response(Truncated::Unspecified);
+                }
+                Err(error) => exchange.cut_response(reason(error)),
+            }
+        }
+        awaited
+    }
+
+    /// Reads a piece of the body; `false` at the orderly end of the stream.
+    fn read_body(&mut self) -> Result<bool, Error> {
         loop {
             if let Some(reason) = self.dechunk.as_ref().and_then(Dechunk::failure) {
                 let message = format!("the body is malformed: {reason}");
@@ -294,6 +344,12 @@ impl Wire {
         let amount = conn.stream.read(space, &wait)?;
         self.input.end += amount;
         self.gauge.count(amount);
+        if self.stage == Stage::Body
+            && let Some(exchange) = &self.exchange
+        {
+            let came = self.input.end - amount..self.input.end;
+            exchange.receive(self.input.buffer.get(came).unwrap_or_default());
+        }
         Ok(amount)
     }
 
@@ -335,6 +391,26 @@ impl Wire {
 
     fn is_cut(&self) -> bool {
         self.conn.as_ref().is_some_and(|conn| conn.stream.is_cut())
+    }
+}
+
+fn keep_head(exchange: &Exchange, bytes: &[u8], head: &Head) {
+    let length = match head.framing {
+        Framing::None => Some(0),
+        Framing::Length(length) => Some(length),
+        Framing::Chunked | Framing::Close => None,
+    };
+    exchange.begin_response(bytes, length, head.framing == Framing::Chunked);
+}
+
+/// Why a body ended before its end.
+fn reason(error: &Error) -> Truncated {
+    match error.kind() {
+        ErrorKind::ReadTimeout | ErrorKind::Deadline => Truncated::Time,
+        ErrorKind::Connection | ErrorKind::IncompleteBody if error.phase() == Phase::Body => {
+            Truncated::Disconnect
+        }
+        _ => Truncated::Unspecified,
     }
 }
 

@@ -238,6 +238,7 @@ mod tests {
             resend: false,
             note: None,
             refusal: None,
+            exchange: None,
         }
     }
 

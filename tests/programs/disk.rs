@@ -67,20 +67,20 @@ fn a_full_disk_stops_the_run_and_with_space_it_goes_on() {
         Reply::ok(request.path.repeat(400))
     };
     let origin = Origin::builder().handler(page).start().unwrap();
-    let all: Vec<_> = (0..2000).map(|page| origin.url(&format!("/{page}"))).collect();
-    // The results fill it, compressed ones do, and bodies do.
-    for (name, size, bodies) in [
-        ("disk/results.jsonl", "512k", false),
-        ("disk/results.jsonl.zst", "64k", false),
-        ("results.jsonl", "512k", true),
+    let pages: Vec<_> = (0..2000).map(|page| origin.url(&format!("/{page}"))).collect();
+    // The results fill it, compressed ones do, bodies do, and WARC files do.
+    for (name, size, count, more) in [
+        ("disk/results.jsonl", "512k", 2000, &[][..]),
+        ("disk/results.jsonl.zst", "64k", 2000, &[]),
+        ("results.jsonl", "512k", 2000, &["--bodies", "disk/bodies"]),
+        ("results.jsonl", "256k", 400, &["--warc", "disk/p.warc.gz", "--warc-size", "100k"]),
     ] {
-        let job = Job::new(&all);
+        let all = &pages[..count];
+        let job = Job::new(all);
         let Some(disk) = Disk::mount(job.path("disk"), size) else { return };
         let mut flags =
             vec!["run", "-i", "urls.txt", "-o", name, "--resume", "--no-env", "-w", "8"];
-        if bodies {
-            flags.extend(["--bodies", "disk/bodies"]);
-        }
+        flags.extend(more);
         let ended = job.end(job.command(&flags));
         ended.assert_code(3);
         for part in ["cannot be written: ", "No space left", "free some space and resume"] {
@@ -88,11 +88,19 @@ fn a_full_disk_stops_the_run_and_with_space_it_goes_on() {
         }
         let first = recorded(&job.path(name));
         let before = urls(&first);
-        assert!((1..2000).contains(&before.len()), "{name}: {}", before.len());
+        assert!((1..count).contains(&before.len()), "{name}: {}", before.len());
         let whole = |records: &[Value]| {
             for file in records.iter().filter_map(|record| record["body_file"].as_str()) {
                 let body = fs::read(job.path("disk/bodies").join(file)).unwrap();
                 assert!(body.starts_with(b"/") && body.len().is_multiple_of(400), "{file} is torn");
+            }
+            for record in records.iter().filter(|record| record["warc_file"].is_string()) {
+                let file = fs::read(job.path("disk").join(record["warc_file"].as_str().unwrap()));
+                let from = usize::try_from(record["warc_offset"].as_u64().unwrap()).unwrap();
+                let file = file.unwrap();
+                let mut member = flate2::bufread::MultiGzDecoder::new(&file[from..]);
+                let copied = std::io::copy(&mut member, &mut std::io::sink());
+                assert!(copied.is_ok(), "{record} is torn");
             }
         };
         whole(&first);

@@ -102,6 +102,11 @@ impl Job {
         assert!(eventually(is_there), "no word of {words:?}: {}", self.read("stderr"));
     }
 
+    /// Starts this command of ours.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
+        Running(self.command(arguments).spawn().unwrap())
+    }
+
     /// Complete lines in the results so far.
     pub(crate) fn lines(&self) -> usize {
         let bytes = fs::read(self.path("results.jsonl")).unwrap_or_default();

@@ -35,5 +35,7 @@ mod openssl;
 mod proxies;
 mod resume;
 mod signals;
+mod tables;
 mod throttle;
 mod tls;
+mod warc;

@@ -29,7 +29,7 @@ impl Httpbin {
     /// When it is missing and `LONGHAUL_REQUIRE_PROGRAMS=1` is set.
     pub(crate) fn shared() -> Option<Arc<Self>> {
         static RUNNING: Mutex<Weak<Httpbin>> = Mutex::new(Weak::new());
-        let gunicorn = gunicorn();
+        let gunicorn = programs().join("gunicorn");
         if !gunicorn.exists() {
             let missing = format!("{} is not there", gunicorn.display());
             let required = env::var_os("LONGHAUL_REQUIRE_PROGRAMS").is_some_and(|v| v == "1");
@@ -94,8 +94,9 @@ pub(crate) fn python(module: &str) -> Option<PathBuf> {
     is_there.then_some(python)
 }
 
-fn gunicorn() -> PathBuf {
-    environment().join("bin/gunicorn")
+/// The programs of the environment.
+pub(crate) fn programs() -> PathBuf {
+    environment().join("bin")
 }
 
 /// Where the environment is.

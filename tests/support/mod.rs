@@ -36,6 +36,7 @@ pub(crate) mod relay;
 pub(crate) mod squid;
 pub(crate) mod stunnel;
 pub(crate) mod tinyproxy;
+pub(crate) mod warcio;
 
 use std::env;
 use std::io::Write as _;

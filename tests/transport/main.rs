@@ -4,6 +4,7 @@
 mod client_certs;
 mod direct;
 mod failures;
+mod kept;
 mod peer;
 mod proxies;
 mod socks;

@@ -46,6 +46,7 @@ pub(in crate::batch) fn attempt(url: &str) -> Attempt {
         resend: false,
         note: None,
         refusal: None,
+        exchange: None,
     }
 }
 
@@ -238,7 +239,7 @@ proptest! {
 }
 
 /// A record with a value in every field. Without `..`, so that a new field fails here first.
-fn full() -> Record {
+pub(in crate::batch) fn full() -> Record {
     let error = || ErrorRecord {
         kind: "read_timeout".into(),
         requests_name: "ReadTimeout".into(),
@@ -280,6 +281,9 @@ fn full() -> Record {
         bytes_wire: 1,
         bytes_body: 1,
         body_file: text(),
+        warc_file: text(),
+        warc_offset: Some(1),
+        warc_length: Some(1),
         elapsed_ms: 1.0,
         timings: Some(TimingsRecord {
             dns_ms: Some(1.0),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::batch::Bodies;
 use crate::batch::input::Input;
 use crate::batch::record::tests::{attempt, response};
 use crate::batch::source::{Known, Source};
@@ -151,7 +152,7 @@ fn run_watched(
         sync_each: false,
         max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        bodies: None,
+        keep: Keep::Nothing,
         passes,
         pass_settings: PassSettings::default(),
         most_held,
@@ -289,7 +290,7 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
         sync_each: false,
         max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        bodies: None,
+        keep: Keep::Nothing,
         passes: 2,
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
@@ -323,7 +324,7 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
         sync_each: false,
         max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page)),
-        bodies: None,
+        keep: Keep::Nothing,
         passes: 1,
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
@@ -369,7 +370,7 @@ fn bodies_are_named_in_their_records() {
         sync_each: false,
         max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        bodies: Some(Bodies::new(folder.path()).unwrap()),
+        keep: Keep::Bodies(Bodies::new(folder.path()).unwrap()),
         passes: 1,
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
@@ -399,7 +400,7 @@ fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
         sync_each: false,
         max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        bodies: None,
+        keep: Keep::Nothing,
         passes: 2,
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
@@ -468,7 +469,7 @@ fn run_until(
         sync_each: false,
         max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        bodies: None,
+        keep: Keep::Nothing,
         passes: 2,
         pass_settings: PassSettings::default(),
         most_held: 1,

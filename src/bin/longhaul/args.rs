@@ -10,10 +10,12 @@ use clap::{Args, Parser, Subcommand};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
+mod archive;
 mod check;
 mod connection;
 mod cookies;
 mod credentials;
+mod form;
 mod get;
 mod later;
 mod papers;
@@ -23,10 +25,12 @@ mod settings;
 mod shared;
 mod voice;
 
+pub(crate) use archive::ArchiveArgs;
 pub(crate) use check::CheckArgs;
 pub(crate) use connection::ConnectionArgs;
 pub(crate) use cookies::CookieArgs;
 pub(crate) use credentials::CredentialArgs;
+pub(crate) use form::{Form, FormArgs};
 pub(crate) use get::GetArgs;
 pub(crate) use later::LaterArgs;
 pub(crate) use papers::{CompletionsArgs, ManArgs};
@@ -112,6 +116,12 @@ pub(crate) struct RunArgs {
     /// Keep each body as a file in this folder, named by its content. Default: bodies are dropped.
     #[arg(long, value_name = "DIR", help_heading = "Input and results")]
     pub(crate) bodies: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) form: FormArgs,
+
+    #[command(flatten)]
+    pub(crate) archive: ArchiveArgs,
 
     /// Go over what failed again, up to N passes in all. Default: 1, no second pass.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::passes, help_heading = "Input and results")]
@@ -273,7 +283,7 @@ mod tests {
             --start-at 22:00 --stop-at 06:00 --max-time 8h --stop-on-failures 50%/200 \
             --slow-lane 2 --slow-lane-pause 1m --slow-lane-spacing 0.5 --block-status 429 \
             --block-header Via:x --block-body captcha --user u:p --digest --netrc-file n --max-body 10M \
-            --bodies d -b in.txt -c out.json --cacert ca.pem --cert c.pem \
+            --bodies d --format csv --columns id,ok --rotate-size 1G --warc p.warc.gz --warc-size 1G --warc-credentials -b in.txt -c out.json --cacert ca.pem --cert c.pem \
             --key k.pem --tls-min 1.2 \
             --tls-max TLSv1.3 --source-address 127.0.0.2 --no-env -HA:b -H C: --resume \
             --retry-failed --sync --json-progress --progress json --progress-every 5 --tally t.tsv \
@@ -326,6 +336,10 @@ mod tests {
                 &["--source-address: 'here' is no IP address; give one such as 192.0.2.1"],
             ),
             (&["run", "--max-body", "ten\nM"], &["--max-body: 'ten\\nM' is not a size; give"]),
+            (
+                &["run", "--columns", "id,statsu"],
+                &["--columns: there is no column \"statsu\"; did you mean status?"],
+            ),
             (&["run", "--total"], &["--total: has no value; give it as --total <N>"]),
             (&["run", "--total", "1", "--total", "2"], &["--total: is given twice; leave one"]),
             (

@@ -4,6 +4,7 @@
 //! user's would have to copy. Results go to standard output or into a file, everything else to
 //! standard error.
 
+mod archive;
 mod args;
 mod check;
 mod config;
@@ -12,6 +13,7 @@ mod cookies;
 mod credentials;
 mod demo;
 mod exit;
+mod form;
 mod get;
 mod metrics;
 mod open_files;

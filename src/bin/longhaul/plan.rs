@@ -5,10 +5,12 @@
 //! arguments and of a [`World`] that answers questions about files and environment, so each of its
 //! refusals is a line in a table of tests. After it, nothing is a matter of flags any more.
 
+use crate::archive::Archive;
 use crate::args::{CeilingArgs, HoursArgs, RunArgs, WatchArgs};
 use crate::connection::Connection;
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
+use crate::form;
 use crate::policy::Policy;
 use crate::proxies::Proxies;
 use crate::refusals::Refusals;
@@ -18,6 +20,7 @@ use crate::voice::Manner;
 use crate::window::Hours;
 use crate::world::{Kind, World};
 use jiff::tz::TimeZone;
+use longhaul::batch::Format;
 use longhaul::policy::{Concurrency, FailureShare};
 use std::io;
 use std::net::SocketAddr;
@@ -43,6 +46,12 @@ pub(crate) struct Plan {
     pub(crate) sync: bool,
     /// Where bodies are kept.
     pub(crate) bodies: Option<PathBuf>,
+    /// How they are written.
+    pub(crate) format: Format,
+    /// From which size on another file begins.
+    pub(crate) rotate_size: Option<u64>,
+    /// Where the messages are kept.
+    pub(crate) archive: Option<Archive>,
     /// How often what failed is gone over, the first time included.
     pub(crate) passes: u32,
     /// Threads, at most.
@@ -124,6 +133,8 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed,
         sync,
         bodies,
+        form,
+        archive,
         passes,
         pace,
         proxy_list,
@@ -163,6 +174,8 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         tally_file(tally, output.as_deref(), *resume, world)?;
     }
     let bodies = bodies.as_deref().map(|folder| body_folder(folder, world)).transpose()?;
+    let format = form::resolve(form, output.as_deref())?;
+    let archive = Archive::resolve(archive, bodies.as_deref(), world)?;
     let trust_env = !*no_env;
     let proxies = Proxies::resolve(proxy_list, proxy_use, trust_env, world)?;
     let proxied = !matches!(proxies, Proxies::Direct);
@@ -184,6 +197,9 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         retry_failed: *retry_failed,
         sync: *sync,
         bodies,
+        format,
+        rotate_size: form.rotate_size,
+        archive,
         passes,
         workers: pace.workers(),
         concurrency: pace.concurrency(),

@@ -129,10 +129,15 @@ fn batch(plan: &Plan, recipe: &SessionBuilder, served: Option<&Served>) -> Resul
         builder = builder.pass_retry(later.retry.clone()).pass_timeout(later.timeouts);
     }
     builder = builder.slow_lane(plan.refusals.lane).block_page(plan.refusals.page.clone());
+    builder = builder.format(plan.format.clone());
     if let Some(path) = &plan.output {
         builder = builder.output(path);
+        if let Some(bytes) = plan.rotate_size {
+            builder = builder.rotate_size(bytes);
+        }
     } else if plan.manner.shares_terminal {
-        builder = builder.sink(RecordWriter::stream("standard output", AboveTheBar));
+        let above = RecordWriter::stream("standard output", AboveTheBar);
+        builder = builder.sink(above.format(plan.format.clone()));
     }
     if let Some(path) = &plan.tally {
         builder = builder.tally(path);
@@ -142,6 +147,9 @@ fn batch(plan: &Plan, recipe: &SessionBuilder, served: Option<&Served>) -> Resul
     }
     if let Some(folder) = &plan.bodies {
         builder = builder.bodies(folder);
+    }
+    if let Some(archive) = &plan.archive {
+        builder = archive.apply(builder);
     }
     if let Some(rate) = plan.rate {
         builder = builder.rate(rate.per_second);

@@ -205,6 +205,11 @@ pub(crate) fn passes(text: &str) -> Result<NonZeroU32, String> {
     })
 }
 
+/// Names of columns, with commas between.
+pub(crate) fn columns(text: &str) -> Result<longhaul::batch::Columns, String> {
+    text.parse().map_err(|error: longhaul::Error| error.message().to_owned())
+}
+
 /// A size in bytes: `512`, `64K`, `10M`, `1GiB`. K, M and G are powers of 1024, with or without
 /// `iB`; `kB`, `MB` and `GB` are powers of 1000.
 pub(crate) fn size(text: &str) -> Result<u64, String> {

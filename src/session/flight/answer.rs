@@ -5,7 +5,7 @@ use super::attempt::{Facts, Lost, verdict_on_proxy};
 use super::course::Seen;
 use super::credentials::Challenge;
 use super::state::{Running, Verdict as WaitVerdict, exhausted};
-use crate::error::{AttemptError, Error, Fault, Phase};
+use crate::error::{AttemptError, Error, ErrorKind, Fault, Phase, Truncated};
 use crate::message::{
     ConnectionFacts, DecodeLimits, Decoded, Prepared, RedirectRules, Request, Response,
     ResponseBody, ResponseParts, Timings, decode, follow, undecoded,
@@ -207,6 +207,11 @@ impl Running {
             match read.or_else(|error| headless.map(|head| (head, Bytes::new(), 0)).ok_or(error)) {
                 Ok((mut incoming, body, wire)) => {
                     incoming.count_received();
+                    if let (Some(told), Some(exchange)) =
+                        (&session.recipe().on_exchange, &self.exchange)
+                    {
+                        told(exchange);
+                    }
                     self.record(route, began, core.now(), &facts, resend);
                     let remark =
                         remark.or_else(|| misaddressed(&self.current.url, incoming.status, &body));
@@ -217,6 +222,9 @@ impl Running {
                     return self.conclude(session, core, request, route, response, raise, wanted);
                 }
                 Err(error) => {
+                    if let (ErrorKind::TooLarge, Some(exchange)) = (error.kind(), &self.exchange) {
+                        exchange.cut_response(Truncated::Length);
+                    }
                     let error = error.with_url(&*self.shown_url).with_proxy(route.shown.as_deref());
                     facts.error = Some(AttemptError::from(&error));
                     let now = core.now();

@@ -58,6 +58,7 @@ impl Running {
                 Err(error) => Err(error),
             };
             let spent = core.now().saturating_duration_since(began);
+            self.exchange = outcome.as_ref().ok().and_then(|incoming| incoming.exchange.clone());
             // The copy before this one, if there was one, counts to the same attempt.
             let before = lost.take();
             match outcome {
@@ -312,6 +313,7 @@ impl Running {
             resend,
             note: None,
             refusal: None,
+            exchange: self.exchange.clone(),
         };
         log::debug!(target: "longhaul::attempt", "{}", Told(&attempt));
         self.attempts.push(attempt);

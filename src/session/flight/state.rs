@@ -1,7 +1,7 @@
 //! What a flight remembers between two steps, and what it decides with it.
 
 use super::Step;
-use crate::error::{Attempt, AttemptError, Error, ErrorKind, Fault, Phase, WaitReason};
+use crate::error::{Attempt, AttemptError, Error, ErrorKind, Exchange, Fault, Phase, WaitReason};
 use crate::message::{Prepared, Request, Response, assemble};
 use crate::policy::{
     Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource,
@@ -35,6 +35,8 @@ pub(super) struct Running {
     pub(super) tried: Vec<usize>,
     /// The exit of the way that is taken, where it is known.
     pub(super) exit: Option<Arc<str>>,
+    /// What the attempt at hand carried, where that is kept.
+    pub(super) exchange: Option<Arc<Exchange>>,
     /// The session number that this URL went under last.
     pub(super) number: Option<u64>,
     /// How often this URL went into the slow lane.
@@ -90,6 +92,7 @@ impl Running {
             answers: 0,
             tried: Vec::new(),
             exit: None,
+            exchange: None,
             number: None,
             lanes: 0,
             blocked: None,

@@ -144,6 +144,9 @@ impl Plan {
         if let Some(folder) = &self.bodies {
             let _ = write!(text, ", bodies in {}", folder.display());
         }
+        if let Some(archive) = &self.archive {
+            let _ = write!(text, ", messages in {}", archive.name().display());
+        }
         text
     }
 }
