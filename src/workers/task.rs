@@ -165,7 +165,7 @@ impl Task for FlightTask {
 
     fn step(&mut self, session: &Session, clock: &dyn Clock) -> Stepped<Finished> {
         let before = clock.now();
-        let step = self.flight.step(session);
+        let step = self.flight.step_handed_out(session);
         let history = match &step {
             Step::Done(response) => response.attempts(),
             Step::Failed(error) if !error.attempts().is_empty() => error.attempts(),
@@ -184,6 +184,10 @@ impl Task for FlightTask {
             Step::Wait { until, reason } => Outcome::Wait { until, reason },
         };
         Stepped { made, echo, outcome }
+    }
+
+    fn take_visits(&mut self) -> Vec<Arc<str>> {
+        self.flight.take_visits()
     }
 
     fn fail(&mut self, failure: Failure, now: Instant) -> Finished {

@@ -65,6 +65,11 @@ impl Running {
                 let facts = Facts { status: Some(status), error: None, reused };
                 self.record(route, began, now, &facts, resend);
                 self.note(how);
+                if session.recipe().limits.is_some()
+                    && incoming.headers.contains_key(header::SET_COOKIE)
+                {
+                    self.challenges.push((self.current.url.clone(), incoming.headers.clone()));
+                }
                 incoming.drain(DRAIN_BYTES, now.checked_add(self.drain_time_after(copy)));
                 return Next::Again;
             }
