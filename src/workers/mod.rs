@@ -28,6 +28,8 @@ mod dispatch;
 mod feeder;
 mod lane;
 mod limits;
+#[cfg(test)]
+pub(crate) mod lockstep;
 mod ready;
 mod run;
 mod scheduler;

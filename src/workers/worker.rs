@@ -38,7 +38,6 @@ pub(crate) fn work<T: Task>(
             shared.tell(Event::Untouched(job));
             continue;
         }
-        shared.counters.in_flight.fetch_add(1, Ordering::Relaxed);
         let event = step(shared, make, &mut context, job);
         shared.tell(event);
     }
@@ -53,6 +52,7 @@ pub(crate) fn step<T: Task>(
 ) -> Event<T> {
     let id = job.id;
     let counters = &shared.counters;
+    counters.in_flight.fetch_add(1, Ordering::Relaxed);
     let stepped = catch_unwind(AssertUnwindSafe(|| {
         let context = match context {
             Some(context) => context,
