@@ -1,12 +1,14 @@
 //! A request in flight: a value that is stepped, not a function that sleeps.
 //!
-//! [`Flight::step`] makes one attempt, with the redirects that follow it at once, and answers
-//! [`Step::Done`], [`Step::Wait`] or [`Step::Failed`]. Who steps it decides how to wait:
-//! [`Session::send`] sleeps, a worker hands the flight to the delay heap and takes the next URL.
-//! It is the same code, so a retry means the same in both.
+//! [`Flight::step`] makes one attempt, with the redirects that follow it at once (as far as the
+//! limits of a run leave slots for them), and answers [`Step::Done`], [`Step::Wait`] or
+//! [`Step::Failed`]. Who steps it decides how to wait: [`Session::send`] sleeps, a worker hands the
+//! flight to the delay heap and takes the next URL. It is the same code, so a retry means the same
+//! in both.
 //!
-//! The order within a step is that of the architecture: the way (proxy pool, map or direct, with
-//! the cool-down of the host), the attempt, the verdict on the proxy, redirects, the retry policy.
+//! The order within a step is that of the architecture: the slots under the limits, the way (proxy
+//! pool, map or direct, with the cool-down of the host), the attempt, the verdict on the proxy,
+//! redirects, the retry policy.
 
 mod answer;
 mod attempt;

@@ -309,12 +309,7 @@ impl LockStep {
     /// What the thread of the scheduler does; false where there was nothing to do.
     fn act(&self, state: &mut State) -> bool {
         let now = self.clock.now();
-        let mut did = false;
-        while let Ok(event) = state.inbox.try_recv() {
-            self.heard(state, event, now);
-            did = true;
-        }
-        let most = state.scheduler.most_flying();
+        let mut did = self.hear_all(state, now);
         while let Some(action) = state.scheduler.poll(now) {
             did = true;
             match action {
@@ -325,14 +320,18 @@ impl LockStep {
                 }
                 Action::Step(job) => {
                     self.look_at_waits(state, job.id, now);
+                    let most = state.scheduler.most_flying();
                     let flying = state.crew.len() - state.idle.len() + 1;
                     assert!(flying <= most, "{flying} fly where {most} may");
+                    assert!(!self.shared.control.is_stopping(), "{:?} after the stop", job.id);
                     let worker = state.idle.pop().expect("no more steps than workers");
                     self.go_on(state, worker, Order::Step(job));
+                    self.hear_all(state, now);
                 }
             }
         }
         let gauges = state.scheduler.gauges();
+        let most = state.scheduler.most_flying();
         let flying = state.crew.len() - state.idle.len();
         if self.is_unlimited && state.inbox.is_empty() {
             assert!(gauges.ready == 0 || flying >= most, "{gauges:?}, and only {flying} fly");
@@ -356,6 +355,15 @@ impl LockStep {
                 );
             }
         }
+    }
+
+    fn hear_all(&self, state: &mut State, now: Instant) -> bool {
+        let mut heard = false;
+        while let Ok(event) = state.inbox.try_recv() {
+            self.heard(state, event, now);
+            heard = true;
+        }
+        heard
     }
 
     fn heard(&self, state: &mut State, event: Event<FlightTask>, now: Instant) {

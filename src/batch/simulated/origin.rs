@@ -116,13 +116,14 @@ impl World {
             state.wrong.push(format!("{name} has a record, and is asked for again"));
         }
         state.attempts.push((now - self.begin, outgoing.url.to_string(), route.member));
-        let bait = state.baited.remove(&name);
-        if let Some((to, identity)) = bait
-            && to == outgoing.url.as_str()
-            && identity == route.identity
-            && outgoing.headers.get("cookie").is_none()
-        {
-            state.wrong.push(format!("{} comes without its cookie", outgoing.url));
+        let bait = state.baited.get(&name).filter(|(to, _)| to == outgoing.url.as_str());
+        match bait.map(|(_, identity)| *identity) {
+            Some(identity) => {
+                if identity == route.identity && outgoing.headers.get("cookie").is_none() {
+                    state.wrong.push(format!("{} comes without its cookie", outgoing.url));
+                }
+            }
+            None => drop(state.baited.remove(&name)),
         }
         let Some(mut rng) = state.rng.take() else { return Some(Play::status(500)) };
         let act = self.act(&mut state, &mut rng, outgoing, route, now);

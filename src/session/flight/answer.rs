@@ -68,7 +68,8 @@ impl Running {
                 if session.recipe().limits.is_some()
                     && incoming.headers.contains_key(header::SET_COOKIE)
                 {
-                    self.challenges.push((self.current.url.clone(), incoming.headers.clone()));
+                    let url = self.current.url.clone();
+                    self.challenges.push((route.identity, url, incoming.headers.clone()));
                 }
                 incoming.drain(DRAIN_BYTES, now.checked_add(self.drain_time_after(copy)));
                 return Next::Again;

@@ -135,7 +135,7 @@ impl Running {
                         }
                         Next::Step(step, verdict) => {
                             lease.report(verdict, &mut core.rng);
-                            return step;
+                            return self.kept_for_later(step);
                         }
                     }
                 }
@@ -165,7 +165,8 @@ impl Running {
                         continue;
                     }
                     let arrived = before.is_some_and(Lost::is_read);
-                    return self.failed(session, core, error, arrived);
+                    let step = self.failed(session, core, error, arrived);
+                    return self.kept_for_later(step);
                 }
             }
         }
@@ -225,8 +226,7 @@ impl Running {
             }
             reason => (until, reason),
         };
-        // Nothing was sent yet that could be gone on with.
-        if course.identity.is_none() {
+        if course.is_empty() {
             return Step::Wait { until, reason };
         }
         self.interrupt(core, course, until, reason, now)

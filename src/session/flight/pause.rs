@@ -1,9 +1,12 @@
-//! A step that is interrupted between two of its attempts, since a limit leaves no slot for the next.
+//! What a flight takes along to another session.
 //!
-//! A hop, the answer to a challenge and a copy of a lost request belong to the attempt before them:
+//! A step is interrupted between two of its attempts where a limit leaves no slot for the next. A
+//! hop, the answer to a challenge and a copy of a lost request belong to the attempt before them:
 //! they go the same way, with the cookies that it set and what is left of its clocks. Whoever goes on
 //! later may be another worker with another session, so all of that is packed up here: the way, the
-//! clocks, the nonce, and the answers whose cookies the next session has to see.
+//! clocks, the nonce, and the answers whose cookies the next session has to see. The cookies of a
+//! chain go along with the retry of a hop as well: a site that set one and looks whether it comes
+//! back would send the URL around for ever.
 
 use super::Step;
 use super::attempt::Lost;
@@ -24,10 +27,19 @@ pub(super) struct Interrupted {
     pub(super) lost: Option<Lost>,
     /// The way that it goes on.
     pub(super) way: Option<Route>,
-    /// Whose cookies it has.
+    /// By whom the attempt before was made, where there was one.
     pub(super) identity: Option<Identity>,
-    /// Where it answers a challenge.
+    /// Where it answers a challenge to that one.
     space: Option<Space>,
+    /// Whether another session may go on, which has not seen the answers so far.
+    packed: bool,
+}
+
+impl Interrupted {
+    /// Whether there is nothing that could be gone on with.
+    pub(super) fn is_empty(&self) -> bool {
+        self.identity.is_none() && !self.packed
+    }
 }
 
 impl Running {
@@ -62,6 +74,7 @@ impl Running {
             // Out of this session: two that count the uses of one nonce would repeat each other.
             interrupted.space = Some(space);
         }
+        interrupted.packed = true;
         let wait = until.saturating_duration_since(now);
         if let Some(last) = self.attempts.last_mut().filter(|_| !wait.is_zero()) {
             last.wait.get_or_insert((wait, reason));
@@ -70,20 +83,37 @@ impl Running {
         Step::Wait { until, reason }
     }
 
-    /// Unpacks in a session what the course so far has of `route`'s identity.
+    /// Packs up the cookies of a chain, one hop of which is to be tried again.
+    pub(super) fn kept_for_later(&mut self, step: Step) -> Step {
+        if matches!(step, Step::Wait { .. }) && !self.hops.is_empty() {
+            // Another attempt, with answers and clocks of its own.
+            self.answers = 0;
+            let cookies = Interrupted { packed: true, ..Interrupted::default() };
+            self.interrupted = Some(Box::new(cookies));
+        }
+        step
+    }
+
+    /// Unpacks in a session what `route`'s identity was told in the course so far; no other is shown
+    /// it.
     pub(super) fn unpack(&self, core: &mut Core, route: &Route, interrupted: &mut Interrupted) {
-        let identity = interrupted.identity.take().filter(|identity| *identity == route.identity);
-        let space = interrupted.space.take();
-        let Some(identity) = identity else { return };
+        if !std::mem::take(&mut interrupted.packed) {
+            return;
+        }
+        let own = Some(route.identity);
         let wall = core.wall();
-        let (jar, gone) = core.jars.of(identity);
-        self.hops.iter().for_each(|hop| jar.store(hop.url(), hop.headers(), wall));
-        self.challenges.iter().for_each(|(url, headers)| jar.store(url, headers, wall));
+        let (jar, gone) = core.jars.of(route.identity);
+        for hop in self.hops.iter().filter(|hop| hop.connection().identity == own) {
+            jar.store(hop.url(), hop.headers(), wall);
+        }
+        for (_, url, headers) in self.challenges.iter().filter(|(to, ..)| Some(*to) == own) {
+            jar.store(url, headers, wall);
+        }
         if let Some(gone) = gone {
             core.forget(gone);
         }
-        if let Some(space) = space {
-            core.spaces.entry(identity).or_default().put(space);
+        if let Some(space) = interrupted.space.take().filter(|_| interrupted.identity == own) {
+            core.spaces.entry(route.identity).or_default().put(space);
         }
     }
 }

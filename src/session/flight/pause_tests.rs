@@ -3,7 +3,7 @@
 
 use crate::error::{ErrorKind, WaitReason};
 use crate::message::{Auth, Request};
-use crate::policy::{Limiter, Slots, Visit};
+use crate::policy::{Limiter, Retry, Slots, Visit};
 use crate::session::{Flight, SessionBuilder, SharedLimiter, Step};
 use crate::time::{Clock, SimClock, secs};
 use crate::transport::{Asked, Play, Script};
@@ -145,6 +145,20 @@ fn cookies_of_the_chain_go_along_to_another_session() {
     let wanted = (Ok(200), vec![WaitReason::Limit; 2]);
     assert_eq!(stage.fly("http://one.test/a", None), wanted);
     assert_eq!(stage.script.attempts(), 3);
+}
+
+#[test]
+fn cookies_of_the_chain_go_along_with_the_retry_of_a_hop() {
+    let stage = Stage::new(rate(1000.0), |asked, nth| match (asked.url.path(), nth) {
+        ("/a", _) => redirect("/b").header("Set-Cookie", "seen=yes"),
+        (_, 1) => Play::status(503),
+        _ if asked.headers.get("cookie") == Some(b"seen=yes") => Play::status(200),
+        _ => redirect("/a"),
+    });
+    let stage = Stage { recipe: stage.recipe.clone().retry(Retry::long_run()), ..stage };
+    let (result, reasons) = stage.fly("http://one.test/a", None);
+    assert_eq!((result, stage.script.attempts()), (Ok(200), 3));
+    assert!(reasons.contains(&WaitReason::Backoff), "{reasons:?}");
 }
 
 #[test]

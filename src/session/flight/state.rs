@@ -7,6 +7,7 @@ use crate::message::{Prepared, Request, Response, assemble};
 use crate::policy::{
     Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource,
 };
+use crate::proxy::Identity;
 use crate::session::limits::Visits;
 use crate::session::live::{Core, Session};
 use http::HeaderMap;
@@ -36,7 +37,7 @@ pub(super) struct Running {
     /// How often this attempt has answered a challenge.
     pub(super) answers: u8,
     /// The challenges that set cookies, of a run with limits only.
-    pub(super) challenges: Vec<(Url, HeaderMap)>,
+    pub(super) challenges: Vec<(Identity, Url, HeaderMap)>,
     /// The hosts that the present step sends to.
     pub(super) visits: Visits,
     /// Where the last step was interrupted.
