@@ -567,3 +567,27 @@ fn without_a_slow_lane_a_refusal_is_the_end() {
     assert_eq!(on.attempts, 400 + refused);
     assert!(on.run_time > off.run_time + secs(20.0), "{:?} {:?}", on.run_time, off.run_time);
 }
+
+#[test]
+fn hosts_that_refuse_everything_leave_half_of_the_permits_to_the_others() {
+    // Nine hosts of ten refuse: their lanes alone would hold more than the run may.
+    let faults = FaultModel::none()
+        .latency(secs(0.2))
+        .share(Trouble::Status(403), 0.9)
+        .persistence(Persistence::Always);
+    let pool = pool(4).permits(40).slow_lane(SlowLane::default());
+    let night = Simulation::of(pool).urls(400).hosts(10).faults(faults).seed(3);
+    let mut waiting = BTreeMap::new();
+    let mut most = 0;
+    let (report, _) = checked_with(&night, 400, |moment, _| match moment.what {
+        Happening::Waits { until, reason: WaitReason::Refused, .. } => {
+            waiting.insert(moment.url, until);
+            let there = waiting.values().filter(|until| **until > moment.at).count();
+            most = most.max(there);
+        }
+        Happening::Ended(_) => drop(waiting.remove(&moment.url)),
+        _ => {}
+    });
+    assert_eq!(most, 20);
+    assert!(report.classes["refused"] > 300 && report.classes["ok"] > 20, "{report:?}");
+}

@@ -177,8 +177,10 @@ impl WorkerPoolBuilder {
     /// there is one. Its host is left alone for a while by all workers.
     ///
     /// The wait counts against the deadline of the URL. A URL that finds no turn before it, or
-    /// within 10 minutes, or is refused again, ends with the response that refused. Methods that
-    /// are not retried and bodies that can be read once do not enter.
+    /// within 10 minutes, or is refused again, ends with the response that refused. So does one that
+    /// is refused while half of the [`permits`](Self::permits) wait in slow lanes: hosts that refuse
+    /// everything leave the other half to the others. Methods that are not retried and bodies that
+    /// can be read once do not enter.
     ///
     /// # Defaults
     /// None: a refusal is a result like any other, and what to do about it is up to the caller. A
@@ -351,7 +353,11 @@ impl WorkerPoolBuilder {
                 .session
                 .clone()
                 .for_runs(workers)
-                .heeding(self.refusals.clone())
+                .heeding(Refusals {
+                    // The rest stays for URLs that need not wait, whatever a host refuses.
+                    most_waiting: Some((permits / 2).max(1)),
+                    ..self.refusals.clone()
+                })
                 .limited(limits.clone()),
             workers,
             permits,
