@@ -6,7 +6,7 @@
 
 use super::Record;
 use super::bodies::Bodies;
-use super::exit_check::exit_check;
+use super::exit_check::check_exits;
 use super::exit_sample::Sampling;
 use super::feed::{Feed, PassSettings};
 use super::format::Format;
@@ -114,6 +114,9 @@ pub struct BatchBuilder {
     concurrency: Concurrency,
     per_host: Option<usize>,
     rate: Option<f64>,
+    rate_burst: Option<u32>,
+    host_rate: Option<f64>,
+    host_rate_burst: Option<u32>,
     refusals: Refusals,
     sync_each: bool,
     bodies: Option<PathBuf>,
@@ -225,7 +228,7 @@ impl BatchBuilder {
         self
     }
 
-    /// At most so many attempts at once to one host.
+    /// At most so many attempts at once to one host, hops of redirects included.
     ///
     /// # Defaults
     /// Unlimited.
@@ -234,12 +237,42 @@ impl BatchBuilder {
         self
     }
 
-    /// At most so many attempts per second over all hosts, retries included.
+    /// At most so many attempts per second over all hosts, retries, the hops of redirects and exit
+    /// checks included; see
+    /// [`WorkerPoolBuilder::rate`](crate::workers::WorkerPoolBuilder::rate).
     ///
     /// # Defaults
     /// Unlimited.
     pub fn rate(mut self, per_second: f64) -> Self {
         self.rate = Some(per_second);
+        self
+    }
+
+    /// How many attempts of [`rate`](Self::rate) may be made at once; see
+    /// [`WorkerPoolBuilder::rate_burst`](crate::workers::WorkerPoolBuilder::rate_burst).
+    ///
+    /// # Defaults
+    /// 1; with 200 a second or more what falls into 10 ms.
+    pub fn rate_burst(mut self, attempts: u32) -> Self {
+        self.rate_burst = Some(attempts);
+        self
+    }
+
+    /// At most so many attempts per second to one host, counted as for [`rate`](Self::rate).
+    ///
+    /// # Defaults
+    /// Unlimited.
+    pub fn host_rate(mut self, per_second: f64) -> Self {
+        self.host_rate = Some(per_second);
+        self
+    }
+
+    /// How many attempts of [`host_rate`](Self::host_rate) may be made at once to one host.
+    ///
+    /// # Defaults
+    /// 1; with 200 a second or more what falls into 10 ms.
+    pub fn host_rate_burst(mut self, attempts: u32) -> Self {
+        self.host_rate_burst = Some(attempts);
         self
     }
 
@@ -564,6 +597,15 @@ impl BatchBuilder {
         if let Some(rate) = self.rate {
             pool = pool.rate(rate);
         }
+        if let Some(burst) = self.rate_burst {
+            pool = pool.rate_burst(burst);
+        }
+        if let Some(rate) = self.host_rate {
+            pool = pool.host_rate(rate);
+        }
+        if let Some(burst) = self.host_rate_burst {
+            pool = pool.host_rate_burst(burst);
+        }
         if let Some(cut) = self.on_abort.take() {
             pool = pool.on_abort(move || cut());
         }
@@ -606,6 +648,7 @@ impl fmt::Debug for BatchBuilder {
             .field("concurrency", &self.concurrency)
             .field("per_host", &self.per_host)
             .field("rate", &self.rate)
+            .field("host_rate", &self.host_rate)
             .field("bodies", &self.bodies)
             .field("warc", &self.warc)
             .field("passes", &self.passes)
@@ -626,6 +669,9 @@ impl Batch {
             concurrency: Concurrency::Fixed,
             per_host: None,
             rate: None,
+            rate_burst: None,
+            host_rate: None,
+            host_rate_burst: None,
             refusals: Refusals { lane: Some(SlowLane::default()), ..Refusals::default() },
             sync_each: false,
             bodies: None,
@@ -737,7 +783,9 @@ impl Batch {
         // Stopped while it waited: nothing is sent, not even to ask for exits.
         let asked = settings.exit_check.as_ref().filter(|_| stopper.reason().is_none());
         if let Some((url, proxies)) = asked {
-            let exits = exit_check(&settings.session, url, proxies)?;
+            // They are attempts of this run, under its limits.
+            let recipe = settings.session.clone().limited(pool.limits());
+            let exits = check_exits(&recipe, url, proxies, pool.workers())?;
             log::info!(
                 target: "longhaul::exits",
                 "{} exits, own address {:?}", exits.shared().len(), exits.direct

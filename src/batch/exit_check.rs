@@ -90,6 +90,16 @@ pub fn exit_check(
     url: &str,
     proxies: &[ProxyUrl],
 ) -> Result<Exits, Error> {
+    check_exits(recipe, url, proxies, AT_ONCE)
+}
+
+/// As [`exit_check`], with at most so many at the same time.
+pub(super) fn check_exits(
+    recipe: &SessionBuilder,
+    url: &str,
+    proxies: &[ProxyUrl],
+    at_once: usize,
+) -> Result<Exits, Error> {
     // The endpoint is none of the run's sites: it is shown no cookie, and leaves none.
     let bare = recipe.clone().without_cookies();
     let session = bare.build()?;
@@ -105,18 +115,19 @@ pub fn exit_check(
     };
 
     let make = || Ok((bare.build()?, bare.build()?));
-    let answers = parallel::each(proxies, AT_ONCE, make, |(session, other), _, proxy| {
-        let through =
-            |session: &Session| ask(url, ProxyMap::all(proxy.clone()), |r| session.send(r));
-        let first = through(session)?;
-        recipe.note_exit(Identity::of(proxy), first);
-        // Another session has no connection yet: whether the exit is the same on a second one
-        // tells whether the records can name it.
-        if let Ok(second) = through(other) {
-            recipe.note_exit(Identity::of(proxy), second);
-        }
-        Ok(first)
-    })?;
+    let answers =
+        parallel::each(proxies, at_once.min(AT_ONCE), make, |(session, other), _, proxy| {
+            let through =
+                |session: &Session| ask(url, ProxyMap::all(proxy.clone()), |r| session.send(r));
+            let first = through(session)?;
+            recipe.note_exit(Identity::of(proxy), first);
+            // Another session has no connection yet: whether the exit is the same on a second one
+            // tells whether the records can name it.
+            if let Ok(second) = through(other) {
+                recipe.note_exit(Identity::of(proxy), second);
+            }
+            Ok(first)
+        })?;
     let seen = proxies.iter().map(ProxyUrl::redacted).zip(answers).collect();
     Exits { direct, seen }.verdict()
 }
@@ -234,5 +245,45 @@ mod tests {
         assert_eq!(silent.kind(), ErrorKind::ProxyUnreachable);
         assert!(exits(None, &[Some("192.0.2.1")]).verdict().is_ok());
         assert!(exits(Some("192.0.2.1"), &[]).verdict().is_ok());
+    }
+
+    #[test]
+    fn every_question_takes_its_slots_of_the_run_and_of_its_proxy() {
+        use crate::policy::{Limiter, Slots};
+        use crate::time::{Clock, SimClock};
+        use crate::transport::{Play, Script};
+        use crate::{ProxyPool, Session};
+        use std::sync::{Arc, Mutex};
+
+        let clock = Arc::new(SimClock::default());
+        let script = Script::with(Arc::clone(&clock) as Arc<dyn Clock>, |asked, _| {
+            Play::status(200).body(if asked.proxy.is_some() { "192.0.2.7" } else { "192.0.2.1" })
+        });
+        let limiter = Limiter::new(Slots::new(1.0, 1), None, None).expect("a rate");
+        let played = script.clone();
+        let recipe = |pool: ProxyPool| {
+            let script = script.clone();
+            Session::builder()
+                .trust_env(false)
+                .clock(Arc::clone(&clock) as Arc<dyn Clock>)
+                .transport(move || script.clone())
+                .proxies(pool)
+        };
+        let gaps = |from: usize| -> Vec<f64> {
+            let times: Vec<_> = played.asked()[from..].iter().map(|asked| asked.at).collect();
+            times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
+        };
+        let list = "a:1\nb:1";
+        let proxies: Vec<ProxyUrl> = ["a:1", "b:1"].iter().map(|p| p.parse().unwrap()).collect();
+
+        let run = recipe(ProxyPool::parse(list).unwrap());
+        let run = run.limited(Some(Arc::new(Mutex::new(limiter))));
+        check_exits(&run, "http://echo.test/", &proxies, 1).unwrap();
+        assert_eq!(gaps(0), [1.0; 4]);
+
+        // Each proxy is asked twice, by its own rate.
+        let slow = ProxyPool::parse(list).and_then(|pool| pool.rate_per_proxy(Some(0.5))).unwrap();
+        check_exits(&recipe(slow), "http://echo.test/", &proxies, 1).unwrap();
+        assert_eq!(gaps(5), [0.0, 2.0, 0.0, 2.0]);
     }
 }

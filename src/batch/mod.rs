@@ -56,6 +56,8 @@ mod redact;
 mod report;
 mod run;
 mod settling;
+#[cfg(test)]
+mod simulated;
 mod sink;
 mod source;
 mod stop;

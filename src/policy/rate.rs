@@ -60,6 +60,11 @@ impl RateLimit {
         self.next_free(now)
     }
 
+    /// Takes the slot that was taken last back, as if it had not been taken.
+    pub(crate) fn undo(&mut self) {
+        self.due = self.due.and_then(|due| due.checked_sub(self.interval));
+    }
+
     /// The mean distance of two events.
     pub fn interval(&self) -> Duration {
         self.interval

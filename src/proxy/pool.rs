@@ -53,6 +53,9 @@ pub enum Pick {
     Use(Route),
     /// None is usable before this time.
     NotBefore(Instant),
+    /// None has room before this time: those that are usable are at a limit of rate or of parallel
+    /// attempts.
+    AtLimit(Instant),
     /// None will be usable: all retired by their credentials, or the pool is empty.
     Never {
         /// Whether it was the credentials.
@@ -231,9 +234,8 @@ impl ProxyPool {
         self
     }
 
-    /// How many attempts per second may begin through one proxy, evenly spaced, retries included. A
-    /// redirect that is followed at once takes its slot afterwards, so that the next attempt waits
-    /// the longer. Default: any number.
+    /// How many attempts per second may begin through one proxy, evenly spaced, retries, the
+    /// hops of redirects and exit checks included. Default: any number.
     ///
     /// # Errors
     /// `Config` for what is no rate above 0.
@@ -285,8 +287,8 @@ impl ProxyPool {
 
     /// Chooses the way of an attempt.
     ///
-    /// The times of [`Pick::NotBefore`] lie in the future and come from the revival of the first
-    /// member, or shortly after `now` where members are merely busy.
+    /// The times of [`Pick::NotBefore`] and [`Pick::AtLimit`] lie in the future: the revival of the
+    /// first member, the next slot of a rate, or shortly after `now` where members are merely busy.
     pub fn pick(&mut self, request: PickRequest<'_>, now: Instant, rng: &mut Rng) -> Pick {
         let host = hash(request.host);
         let start = self.wheel.start(host, self.members.len());
@@ -425,8 +427,22 @@ impl ProxyPool {
         rates.into_iter().flatten().map(|rate| rate.free(now)).max().filter(|free| *free > now)
     }
 
-    /// Counts one more attempt on the way of a lease, such as a redirect that is followed at once.
-    pub(crate) fn charge(&mut self, member: usize, now: Instant) {
+    /// Counts one more attempt on the way of a lease: a hop, or a request that is sent again.
+    ///
+    /// # Errors
+    /// Until when its rates have no slot; nothing is counted.
+    pub(crate) fn charge(&mut self, index: usize, now: Instant) -> Result<(), Instant> {
+        let Some(member) = self.members.get(index) else { return Ok(()) };
+        match self.paced_until(member, now) {
+            Some(until) => Err(until),
+            None => {
+                self.take_slots(index, now);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_slots(&mut self, member: usize, now: Instant) {
         let Some(member) = self.members.get_mut(member) else { return };
         let credential = self.credentials.get_mut(member.credential);
         let rates = [member.rate.as_mut(), credential.and_then(|of| of.rate.as_mut())];
@@ -435,8 +451,67 @@ impl ProxyPool {
         }
     }
 
+    /// Leases a member again for a visit that was interrupted; `None` where it is not what it was.
+    ///
+    /// # Errors
+    /// Until when it is at a limit.
+    pub(crate) fn rejoin(
+        &mut self,
+        index: usize,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Option<Result<(), Instant>> {
+        let member = self.members.get(index)?;
+        let standing = member.health.standing(now);
+        if self.is_refused(member) || matches!(standing, Standing::Down(_) | Standing::Probing) {
+            return None;
+        }
+        Some(self.room(member, now, rng).map(|()| drop(self.lease(index, false, now))))
+    }
+
+    /// Counts an attempt through a proxy that was asked for by its name, whatever its health;
+    /// `None` where it is no member.
+    ///
+    /// # Errors
+    /// Until when it is at a limit.
+    pub(crate) fn borrow(
+        &mut self,
+        proxy: &ProxyUrl,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Option<Result<usize, Instant>> {
+        let is_it = |own: &ProxyUrl| {
+            own == proxy || self.sessions.is_some() && own.with_session(1) == *proxy
+        };
+        let is_member = |member: &Member| member.route.proxy.as_deref().is_some_and(is_it);
+        let index = self.members.iter().position(is_member)?;
+        let room = self.room(self.members.get(index)?, now, rng);
+        Some(room.map(|()| {
+            self.take_slots(index, now);
+            self.occupy(index);
+            index
+        }))
+    }
+
+    /// Whether this member has room for one more attempt, or when it may have.
+    fn room(&self, member: &Member, now: Instant, rng: &mut Rng) -> Result<(), Instant> {
+        if self.is_busy(member) {
+            return Err(survey::soon(now, rng));
+        }
+        self.paced_until(member, now).map_or(Ok(()), Err)
+    }
+
+    fn occupy(&mut self, member: usize) {
+        let Some(member) = self.members.get_mut(member) else { return };
+        member.leases += 1;
+        if let Some(credential) = self.credentials.get_mut(member.credential) {
+            credential.leases += 1;
+        }
+    }
+
     fn lease(&mut self, chosen: usize, retry: bool, now: Instant) -> Pick {
-        self.charge(chosen, now);
+        self.take_slots(chosen, now);
+        self.occupy(chosen);
         let Some(member) = self.members.get_mut(chosen) else {
             return Pick::Never { auth: false };
         };
@@ -444,10 +519,6 @@ impl ProxyPool {
             member.health.begin_probe(now);
         }
         member.picks += 1;
-        member.leases += 1;
-        if let Some(credential) = self.credentials.get_mut(member.credential) {
-            credential.leases += 1;
-        }
         Pick::Use(Route { fresh: self.fresh_exit && retry, ..member.route.clone() })
     }
 }

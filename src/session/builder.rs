@@ -8,6 +8,7 @@
 
 use super::identity::Jars;
 use super::lessons::Lessons;
+use super::limits::SharedLimiter;
 use super::numbers::Numbers;
 use super::refusals::Refusals;
 use super::restraint::Restraint;
@@ -51,6 +52,8 @@ pub struct SessionBuilder {
     pub(super) pool: Option<Arc<Mutex<ProxyPool>>>,
     pub(super) cooldown: Option<SharedCooldown>,
     pub(super) restraint: Restraint,
+    /// What attempts take slots of; of a run only.
+    pub(super) limits: Option<SharedLimiter>,
     /// What counts as a refusal; of a run only.
     pub(super) refusals: Option<Arc<Refusals>>,
     pub(super) env: Option<Arc<EnvProxies>>,
@@ -105,6 +108,7 @@ impl Default for SessionBuilder {
             pool: None,
             cooldown: None,
             restraint: Restraint::default(),
+            limits: None,
             refusals: None,
             env: None,
             bundle: None,

@@ -1,17 +1,20 @@
 //! A request in flight: a value that is stepped, not a function that sleeps.
 //!
-//! [`Flight::step`] makes one attempt, with the redirects that follow it at once, and answers
-//! [`Step::Done`], [`Step::Wait`] or [`Step::Failed`]. Who steps it decides how to wait:
-//! [`Session::send`] sleeps, a worker hands the flight to the delay heap and takes the next URL.
-//! It is the same code, so a retry means the same in both.
+//! [`Flight::step`] makes one attempt, with the redirects that follow it at once (as far as the
+//! limits of a run leave slots for them), and answers [`Step::Done`], [`Step::Wait`] or
+//! [`Step::Failed`]. Who steps it decides how to wait: [`Session::send`] sleeps, a worker hands the
+//! flight to the delay heap and takes the next URL. It is the same code, so a retry means the same
+//! in both.
 //!
-//! The order within a step is that of the architecture: the way (proxy pool, map or direct, with
-//! the cool-down of the host), the attempt, the verdict on the proxy, redirects, the retry policy.
+//! The order within a step is that of the architecture: the slots under the limits, the way (proxy
+//! pool, map or direct, with the cool-down of the host), the attempt, the verdict on the proxy,
+//! redirects, the retry policy.
 
 mod answer;
 mod attempt;
 mod course;
 mod credentials;
+mod pause;
 mod refused;
 mod state;
 
@@ -19,6 +22,7 @@ use super::Session;
 use crate::error::{Attempt, Error, ErrorKind, Fault, Phase, WaitReason};
 use crate::message::{Prepared, Request, Response};
 use state::Running;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What came of a step.
@@ -99,6 +103,25 @@ impl Flight {
     /// After `Done` or `Failed` the flight is over; a further step fails with
     /// [`ErrorKind::Internal`].
     pub fn step(&mut self, session: &Session) -> Step {
+        let step = self.advance(session, false);
+        let visits = self.take_visits();
+        session.recipe().leave(&visits);
+        step
+    }
+
+    /// As [`step`](Self::step), for who has taken the slots of its first attempt under the limits of
+    /// the recipe, and ends its [visits](Self::take_visits).
+    pub(crate) fn step_handed_out(&mut self, session: &Session) -> Step {
+        self.advance(session, true)
+    }
+
+    /// The hosts that the last step arrived at beside the one that it was handed out for, each to
+    /// be left once.
+    pub(crate) fn take_visits(&mut self) -> Vec<Arc<str>> {
+        self.running.as_mut().map(|running| running.visits.take_further()).unwrap_or_default()
+    }
+
+    fn advance(&mut self, session: &Session, handed_out: bool) -> Step {
         let mut core = match session.try_core() {
             Ok(core) => core,
             Err(error) => return Step::Failed(self.fail(error)),
@@ -111,7 +134,7 @@ impl Flight {
         }
         match &mut self.running {
             Some(running) if !running.over => {
-                let step = running.step(session, &mut core, &self.request, self.item);
+                let step = running.step(session, &mut core, &self.request, self.item, handed_out);
                 if let Step::Wait { until, reason } = &step {
                     log::debug!(
                         target: "longhaul::wait",

@@ -23,6 +23,9 @@ pub(crate) struct Refusals {
     pub(crate) lane: Option<SlowLane>,
     pub(crate) page: BlockPage,
     pub(crate) rule: Option<Arc<BlockRule>>,
+    /// How many URLs may wait in the slow lanes of all hosts together; of a run only, where each of
+    /// them holds a permit.
+    pub(crate) most_waiting: Option<usize>,
 }
 
 impl Refusals {
@@ -50,7 +53,7 @@ impl fmt::Debug for Refusals {
 impl SessionBuilder {
     /// The recipe of a run that heeds refusals.
     pub(crate) fn heeding(mut self, refusals: Refusals) -> Self {
-        let Refusals { lane, page, rule } = &refusals;
+        let Refusals { lane, page, rule, most_waiting: _ } = &refusals;
         let any = lane.is_some() || rule.is_some() || !page.is_empty();
         self.refusals = any.then(|| Arc::new(refusals));
         self
@@ -63,6 +66,13 @@ impl SessionBuilder {
             Some(lessons) => lessons.keep(Lesson::of_refusal(now, host, pause)),
             None => lock(cooldown).note_refusal(host, pause, now),
         }
+    }
+
+    /// Whether as many URLs wait in the slow lanes as may.
+    pub(super) fn lanes_are_full(&self, now: Instant) -> bool {
+        let most = self.refusals.as_deref().and_then(|refusals| refusals.most_waiting);
+        let (Some(most), Some(cooldown)) = (most, &self.cooldown) else { return false };
+        lock(cooldown).turns_to_come(now) >= most
     }
 
     /// A turn in the slow lane of `host`, from `from` on and before `before`.

@@ -8,7 +8,7 @@
 use super::SessionBuilder;
 use super::lessons::{Lesson, Lessons};
 use super::numbers::Held as Numbers;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, WaitReason};
 use crate::message::Overrides;
 use crate::policy::Cooldown;
 use crate::proxy::{
@@ -29,7 +29,7 @@ pub(super) enum Way {
     /// Go this way.
     Go(Route, Lease),
     /// Not before this time.
-    NotBefore(Instant, crate::error::WaitReason),
+    NotBefore(Instant, WaitReason),
     /// No way at all.
     None(Error),
 }
@@ -42,6 +42,8 @@ struct Held {
     member: usize,
     host: String,
     item: u64,
+    /// Whether the limits alone are to know of it.
+    counts_only: bool,
     clock: Arc<dyn Clock>,
     lessons: Option<Arc<Lessons>>,
 }
@@ -58,16 +60,21 @@ impl Lease {
     }
 
     /// Counts one more attempt on this way.
-    pub(super) fn charge(&self, now: Instant) {
-        if let Some(held) = &self.0 {
-            lock(&held.pool).charge(held.member, now);
+    ///
+    /// # Errors
+    /// Until when there is no slot for it.
+    pub(super) fn charge(&self, now: Instant) -> Result<(), Instant> {
+        match &self.0 {
+            Some(held) => lock(&held.pool).charge(held.member, now),
+            None => Ok(()),
         }
     }
 
     fn give_back(&mut self, verdict: Verdict, rng: &mut Rng) {
         let Some(held) = self.0.take() else { return };
         let now = held.clock.now();
-        let Held { pool, member, host, item, lessons, .. } = held;
+        let Held { pool, member, host, item, counts_only, lessons, .. } = held;
+        let verdict = if counts_only { Verdict::Unknown } else { verdict };
         match ahead(lessons.as_ref(), now) {
             Some(lessons) => lessons.keep(Lesson::of_proxy(now, member, verdict, host, item)),
             None => {
@@ -127,10 +134,14 @@ impl SessionBuilder {
             && let Some(entry) = map.select(ask.url)
         {
             let mut route = entry.map_or_else(Route::direct, |p| Route::through(p.clone()));
-            if let Some(pool) = &self.pool {
-                lock(pool).dress(&mut route);
-            }
-            return self.cooled(self.tunnelled(route), ask, rng);
+            let Some(pool) = &self.pool else {
+                return self.cooled(self.tunnelled(route), ask, rng);
+            };
+            lock(pool).dress(&mut route);
+            return match self.cooled(self.tunnelled(route), ask, rng) {
+                Way::Go(route, _) => self.counted(pool, route, ask, rng),
+                other => other,
+            };
         }
         if let Some(pool) = &self.pool {
             return self.route_by_pool(pool, ask, numbers, rng);
@@ -151,6 +162,56 @@ impl SessionBuilder {
             Chosen::Uncovered => Route::direct(),
         };
         self.cooled(self.tunnelled(route), ask, rng)
+    }
+
+    /// A way that was asked for by its name: where it leads through a member of the pool, the limits
+    /// of that member count it.
+    fn counted(
+        &self,
+        pool: &Arc<Mutex<ProxyPool>>,
+        route: Route,
+        ask: &Ask<'_>,
+        rng: &mut Rng,
+    ) -> Way {
+        let known = route.proxy.as_ref().and_then(|proxy| lock(pool).borrow(proxy, ask.now, rng));
+        match known {
+            None => Way::Go(route, Lease::none()),
+            Some(Ok(member)) => {
+                let mut lease = self.lease(pool, member, ask);
+                if let Some(held) = &mut lease.0 {
+                    held.counts_only = true;
+                }
+                Way::Go(route, lease)
+            }
+            Some(Err(until)) => Way::NotBefore(until, WaitReason::Limit),
+        }
+    }
+
+    /// The way that an interrupted step was on; `None` where it leads nowhere any more.
+    pub(super) fn rejoin(&self, route: &Route, ask: &Ask<'_>, rng: &mut Rng) -> Option<Way> {
+        let (route, member) = match (self.cooled(route.clone(), ask, rng), route.member) {
+            (Way::Go(route, _), Some(member)) => (route, member),
+            (way, _) => return Some(way),
+        };
+        let pool = self.pool.as_ref()?;
+        let again = lock(pool).rejoin(member, ask.now, rng)?;
+        Some(match again {
+            Ok(()) => Way::Go(route, self.lease(pool, member, ask)),
+            Err(until) => Way::NotBefore(until, WaitReason::Limit),
+        })
+    }
+
+    /// The lease of a member that the pool has counted.
+    fn lease(&self, pool: &Arc<Mutex<ProxyPool>>, member: usize, ask: &Ask<'_>) -> Lease {
+        Lease(Some(Held {
+            pool: Arc::clone(pool),
+            member,
+            host: ask.url.host_str().unwrap_or_default().to_owned(),
+            item: ask.item,
+            counts_only: false,
+            clock: Arc::clone(&self.clock),
+            lessons: self.lessons.clone(),
+        }))
     }
 
     /// Whose way a URL will go, where that can be said before the flight.
@@ -190,14 +251,10 @@ impl SessionBuilder {
             match picked {
                 Pick::Use(route) => {
                     let route = self.tunnelled(route);
-                    let lease = Lease(route.member.map(|member| Held {
-                        pool: Arc::clone(pool),
-                        member,
-                        host: host.to_owned(),
-                        item: ask.item,
-                        clock: Arc::clone(&self.clock),
-                        lessons: self.lessons.clone(),
-                    }));
+                    let lease = match route.member {
+                        Some(member) => self.lease(pool, member, ask),
+                        None => Lease::none(),
+                    };
                     let template = route.clone();
                     let route = self.numbers.place(route, per, numbers, false);
                     let Some(until) = self.cools_until(host, route.identity, ask.now, rng) else {
@@ -219,12 +276,9 @@ impl SessionBuilder {
                         _ => break,
                     }
                 }
-                Pick::NotBefore(until) => {
-                    if soonest.is_none() {
-                        return Way::NotBefore(until, crate::error::WaitReason::NoProxy);
-                    }
-                    break;
-                }
+                Pick::NotBefore(_) | Pick::AtLimit(_) if soonest.is_some() => break,
+                Pick::NotBefore(until) => return Way::NotBefore(until, WaitReason::NoProxy),
+                Pick::AtLimit(until) => return Way::NotBefore(until, WaitReason::Limit),
                 Pick::Never { auth: true } => {
                     return Way::None(Error::new(
                         ErrorKind::ProxyAuth,
@@ -244,8 +298,8 @@ impl SessionBuilder {
             }
         }
         match soonest {
-            Some(until) => Way::NotBefore(until, crate::error::WaitReason::Cooldown),
-            None => Way::NotBefore(ask.now, crate::error::WaitReason::NoProxy),
+            Some(until) => Way::NotBefore(until, WaitReason::Cooldown),
+            None => Way::NotBefore(ask.now, WaitReason::NoProxy),
         }
     }
 
@@ -258,7 +312,7 @@ impl SessionBuilder {
     fn cooled(&self, route: Route, ask: &Ask<'_>, rng: &mut Rng) -> Way {
         let host = ask.url.host_str().unwrap_or_default();
         match self.cools_until(host, route.identity, ask.now, rng) {
-            Some(until) => Way::NotBefore(until, crate::error::WaitReason::Cooldown),
+            Some(until) => Way::NotBefore(until, WaitReason::Cooldown),
             None => Way::Go(route, Lease::none()),
         }
     }

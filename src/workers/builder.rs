@@ -2,7 +2,7 @@
 
 use super::WorkerPool;
 use super::dispatch::{Core, Plan, Rule};
-use super::limits::{Limits, Slots, burst};
+use super::limits::Limits;
 use super::scheduler::Scheduler;
 use super::stop::{Control, Hook, StopReason};
 use super::task::Finished;
@@ -10,10 +10,9 @@ use super::worker::MakeContext;
 use crate::error::{Error, ErrorKind};
 use crate::message::Response;
 use crate::policy::{BlockPage, Concurrency, Package, SlowLane};
-use crate::session::{Refusals, SessionBuilder};
+use crate::session::{Refusals, SessionBuilder, SharedLimiter};
 use crate::time::{Clock, SystemClock};
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// More threads than this are a mistake rather than a wish.
@@ -32,9 +31,7 @@ pub struct WorkerPoolBuilder {
     session: SessionBuilder,
     workers: Option<usize>,
     concurrency: Concurrency,
-    per_host: Option<usize>,
-    rate: Option<f64>,
-    host_rate: Option<f64>,
+    limits: Limits,
     permits: Option<usize>,
     refusals: Refusals,
     stack_bytes: usize,
@@ -51,9 +48,7 @@ impl WorkerPoolBuilder {
             session,
             workers: None,
             concurrency: Concurrency::Fixed,
-            per_host: None,
-            rate: None,
-            host_rate: None,
+            limits: Limits::default(),
             permits: None,
             refusals: Refusals::default(),
             stack_bytes: if cfg!(debug_assertions) { 512 * 1024 } else { 256 * 1024 },
@@ -109,31 +104,57 @@ impl WorkerPoolBuilder {
 
     /// At most so many attempts at once to one host. Others go on meanwhile.
     ///
+    /// A redirect to another host counts there too. Where there is no room the URL waits for it,
+    /// without a worker.
+    ///
     /// # Defaults
     /// Unlimited.
     pub fn per_host(mut self, attempts: usize) -> Self {
-        self.per_host = Some(attempts);
+        self.limits.per_host = Some(attempts);
         self
     }
 
-    /// At most so many attempts per second over all hosts, retries included.
+    /// At most so many attempts per second over all hosts: first ones, retries, the hops of
+    /// redirects, answers to challenges, and the exit checks of a [`Batch`](crate::Batch).
     ///
-    /// Attempts are spaced evenly, in groups of what falls into 10 ms. A redirect that is followed
-    /// at once belongs to its attempt.
+    /// Attempts are spaced evenly; [`rate_burst`](Self::rate_burst) allows several at once. A hop
+    /// for which there is no slot waits for one, without a worker.
     ///
     /// # Defaults
     /// Unlimited.
     pub fn rate(mut self, per_second: f64) -> Self {
-        self.rate = Some(per_second);
+        self.limits.rate = Some(per_second);
         self
     }
 
-    /// At most so many attempts per second to one host, retries included. Others go on meanwhile.
+    /// How many attempts of [`rate`](Self::rate) may be made at once after a while in which fewer
+    /// were made; in any stretch of time there are no more than the rate and this number together.
+    ///
+    /// # Defaults
+    /// 1, which is perfectly even; with 200 a second or more what falls into 10 ms, since timers
+    /// are too coarse for single attempts then.
+    pub fn rate_burst(mut self, attempts: u32) -> Self {
+        self.limits.burst = Some(attempts);
+        self
+    }
+
+    /// At most so many attempts per second to one host, counted as for [`rate`](Self::rate). Others
+    /// go on meanwhile.
     ///
     /// # Defaults
     /// Unlimited.
     pub fn host_rate(mut self, per_second: f64) -> Self {
-        self.host_rate = Some(per_second);
+        self.limits.host_rate = Some(per_second);
+        self
+    }
+
+    /// How many attempts of [`host_rate`](Self::host_rate) may be made at once to one host; else as
+    /// [`rate_burst`](Self::rate_burst).
+    ///
+    /// # Defaults
+    /// 1; with 200 a second or more what falls into 10 ms.
+    pub fn host_rate_burst(mut self, attempts: u32) -> Self {
+        self.limits.host_burst = Some(attempts);
         self
     }
 
@@ -156,8 +177,10 @@ impl WorkerPoolBuilder {
     /// there is one. Its host is left alone for a while by all workers.
     ///
     /// The wait counts against the deadline of the URL. A URL that finds no turn before it, or
-    /// within 10 minutes, or is refused again, ends with the response that refused. Methods that
-    /// are not retried and bodies that can be read once do not enter.
+    /// within 10 minutes, or is refused again, ends with the response that refused. So does one that
+    /// is refused while half of the [`permits`](Self::permits) wait in slow lanes: hosts that refuse
+    /// everything leave the other half to the others. Methods that are not retried and bodies that
+    /// can be read once do not enter.
     ///
     /// # Defaults
     /// None: a refusal is a result like any other, and what to do about it is up to the caller. A
@@ -271,7 +294,7 @@ impl WorkerPoolBuilder {
     pub fn build(self) -> Result<WorkerPool, Error> {
         let checked = self.checked()?;
         let scheduler = checked.scheduler();
-        let Checked { session, workers, permits, rule, .. } = checked;
+        let Checked { session, workers, permits, rule, limits, .. } = checked;
         let Self { stack_bytes, name, on_abort, clock, .. } = self;
         if stack_bytes < LEAST_STACK {
             return Err(Error::config(format!(
@@ -298,7 +321,7 @@ impl WorkerPoolBuilder {
                 }
             })))),
         })?;
-        Ok(WorkerPool::new(core, workers, permits))
+        Ok(WorkerPool::new(core, workers, permits, limits))
     }
 
     /// The recipe of its sessions, as it was given.
@@ -307,8 +330,8 @@ impl WorkerPoolBuilder {
     }
 
     /// Its limits, as they were given.
-    pub(super) fn pace(&self) -> Pace {
-        Pace { per_host: self.per_host, rate: self.rate, host_rate: self.host_rate }
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// What decides how a run goes, whether it is real or simulated.
@@ -320,26 +343,22 @@ impl WorkerPoolBuilder {
         check_count("workers", workers, MOST_WORKERS)?;
         let permits = self.permits.unwrap_or_else(|| workers.saturating_mul(16).max(1024));
         check_count("permits", permits, MOST_PERMITS)?;
-        let per_host = match self.per_host.map(NonZeroUsize::new) {
-            None => None,
-            Some(Some(limit)) => Some(limit),
-            Some(None) => {
-                return Err(Error::config(
-                    "per_host is 0, with which nothing would ever be sent; give at least 1",
-                ));
-            }
-        };
-        let limits = Limits {
-            rate: checked_rate("rate", self.rate)?,
-            host_rate: checked_rate("host_rate", self.host_rate)?,
-            per_host,
-        };
+        let limits = self.limits.counted()?;
         if let Some(lane) = self.refusals.lane {
             lane.validate()?;
         }
         let rule = rule(self.stop_on.clone(), self.stop_when.clone());
         Ok(Checked {
-            session: self.session.clone().for_runs(workers).heeding(self.refusals.clone()),
+            session: self
+                .session
+                .clone()
+                .for_runs(workers)
+                .heeding(Refusals {
+                    // The rest stays for URLs that need not wait, whatever a host refuses.
+                    most_waiting: Some((permits / 2).max(1)),
+                    ..self.refusals.clone()
+                })
+                .limited(limits.clone()),
             workers,
             permits,
             concurrency: self.concurrency,
@@ -349,27 +368,20 @@ impl WorkerPoolBuilder {
     }
 }
 
-/// The limits of a pool as they were given.
-pub(super) struct Pace {
-    pub(super) per_host: Option<usize>,
-    pub(super) rate: Option<f64>,
-    pub(super) host_rate: Option<f64>,
-}
-
 /// The settings that a pool and its simulation have in common.
 pub(super) struct Checked {
     pub(super) session: SessionBuilder,
     pub(super) workers: usize,
     pub(super) permits: usize,
     pub(super) concurrency: Concurrency,
-    pub(super) limits: Limits,
+    pub(super) limits: Option<SharedLimiter>,
     pub(super) rule: Option<Arc<dyn Rule<Finished>>>,
 }
 
 impl Checked {
     /// A scheduler under these settings.
     pub(super) fn scheduler<J>(&self) -> Scheduler<J> {
-        let scheduler = Scheduler::new(self.workers, &self.limits);
+        let scheduler = Scheduler::new(self.workers, self.limits.clone());
         match self.concurrency {
             Concurrency::Fixed => scheduler,
             Concurrency::Adaptive => scheduler.adaptive(),
@@ -382,19 +394,6 @@ pub(super) fn check_count(what: &str, given: usize, most: usize) -> Result<(), E
         return Ok(());
     }
     Err(Error::config(format!("{what} is {given}; give a number from 1 to {most}")))
-}
-
-fn checked_rate(what: &str, given: Option<f64>) -> Result<Option<Slots>, Error> {
-    let Some(per_second) = given else { return Ok(None) };
-    if per_second.is_finite()
-        && per_second > 0.0
-        && let Some(slots) = Slots::new(per_second, burst(per_second))
-    {
-        return Ok(Some(slots));
-    }
-    Err(Error::config(format!(
-        "{what} is {per_second} a second, which is no rate; give a number above 0, or leave it out"
-    )))
 }
 
 /// The rule of the kinds, then the user's.
@@ -420,9 +419,7 @@ impl fmt::Debug for WorkerPoolBuilder {
         f.debug_struct("WorkerPoolBuilder")
             .field("workers", &self.workers)
             .field("concurrency", &self.concurrency)
-            .field("per_host", &self.per_host)
-            .field("rate", &self.rate)
-            .field("host_rate", &self.host_rate)
+            .field("limits", &self.limits)
             .field("permits", &self.permits)
             .field("refusals", &self.refusals)
             .field("stack_bytes", &self.stack_bytes)

@@ -40,6 +40,11 @@ pub(crate) trait Task: Send + 'static {
     }
     /// One attempt.
     fn step(&mut self, context: &Self::Context, clock: &dyn Clock) -> Stepped<Self::Output>;
+    /// The hosts that the last step arrived at beside that of [`host`](Self::host), each named once.
+    /// Asked after a panic too.
+    fn take_visits(&mut self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
     /// Ends it from outside. Called after a panic too, and must not panic itself.
     fn fail(&mut self, failure: Failure, now: Instant) -> Self::Output;
     /// What a failure becomes that an abort may have caused.
@@ -57,9 +62,9 @@ pub(crate) struct Stepped<O> {
 }
 
 impl<O> Stepped<O> {
-    /// What the scheduler has to know of it.
-    pub(crate) fn came(&self) -> Came {
-        Came { attempted: self.made.attempts > 0, echo: self.echo }
+    /// What the scheduler has to know of it, with the hosts that it visited.
+    pub(crate) fn came(&self, visited: Vec<Arc<str>>) -> Came {
+        Came { attempted: self.made.attempts > 0, echo: self.echo, visited }
     }
 }
 
@@ -134,6 +139,16 @@ impl<T: Task> Job<T> {
         self.answer(output);
     }
 
+    /// Ends it without a further attempt.
+    pub(crate) fn end(self, ending: Ending) {
+        let failure = match ending {
+            Ending::Stopped => Failure::Stopped(self.shared.control.cause()),
+            Ending::Cancelled => Failure::Cancelled,
+            Ending::Expired => Failure::Expired,
+        };
+        self.fail(failure);
+    }
+
     fn answer(&mut self, output: T::Output) {
         if let Some(reply) = self.reply.take() {
             self.shared.counters.count_finished();
@@ -202,6 +217,19 @@ pub(crate) struct Shared<T: Task> {
 }
 
 impl<T: Task> Shared<T> {
+    /// What the threads of a pool share, and where the scheduler hears of them.
+    pub(crate) fn new(
+        control: Control,
+        clock: Arc<dyn Clock>,
+        rule: Option<Arc<dyn Rule<T::Output>>>,
+    ) -> (Arc<Self>, Receiver<Event<T>>) {
+        let (events, inbox) = unbounded();
+        let counters = Counters::default();
+        let (next_job, next_lane) = (AtomicU64::new(0), AtomicU64::new(0));
+        let shared = Self { control, counters, clock, events, rule, next_job, next_lane };
+        (Arc::new(shared), inbox)
+    }
+
     /// Tells the scheduler. A job in a message that arrives nowhere answers by being dropped.
     pub(crate) fn tell(&self, event: Event<T>) {
         let _ = self.events.send(event);
@@ -272,16 +300,7 @@ impl<T: Task> Core<T> {
     /// `Io` where the system gives no further thread.
     pub(crate) fn start(plan: Plan<T>) -> Result<Self, Error> {
         let Plan { scheduler, stack_bytes, name, clock, context, rule, control } = plan;
-        let (events, inbox) = unbounded();
-        let shared = Arc::new(Shared {
-            control,
-            counters: Counters::default(),
-            clock,
-            events,
-            rule,
-            next_job: AtomicU64::new(0),
-            next_lane: AtomicU64::new(0),
-        });
+        let (shared, inbox) = Shared::new(control, clock, rule);
         // Made before the threads and the queue, so that those already started end with them where
         // one fails.
         let core = Self { shared: Arc::clone(&shared), threads: Threads::default() };
@@ -345,11 +364,7 @@ fn schedule<T: Task>(
         for action in actions.drain(..) {
             match action {
                 Action::Step(job) => drop(queue.send(job)),
-                Action::End(job, Ending::Stopped) => {
-                    job.fail(Failure::Stopped(shared.control.cause()));
-                }
-                Action::End(job, Ending::Cancelled) => job.fail(Failure::Cancelled),
-                Action::End(job, Ending::Expired) => job.fail(Failure::Expired),
+                Action::End(job, ending) => job.end(ending),
             }
         }
         if quitting && scheduler.is_idle() {
@@ -372,15 +387,16 @@ fn schedule<T: Task>(
     }
 }
 
-fn hear<T: Task>(scheduler: &mut Scheduler<Box<Job<T>>>, event: Event<T>, now: Instant) {
+/// Tells the scheduler what was said to its thread.
+pub(crate) fn hear<T: Task>(scheduler: &mut Scheduler<Box<Job<T>>>, event: Event<T>, now: Instant) {
     match event {
         Event::Feed { lane, host, job } => scheduler.feed(job.id, lane, host, job),
-        Event::Done { id, came } => scheduler.done(id, came, now),
+        Event::Done { id, came } => scheduler.done(id, &came, now),
         Event::Wait { job, wish } => scheduler.wait(job.id, job, wish, now),
         Event::Untouched(job) => scheduler.untouched(job.id, job, now),
-        Event::Cancel(id) => scheduler.cancel(id, now),
-        Event::CancelLane(lane) => scheduler.cancel_lane(lane, now),
-        Event::Stop | Event::Quit => scheduler.stop(now),
+        Event::Cancel(id) => scheduler.cancel(id),
+        Event::CancelLane(lane) => scheduler.cancel_lane(lane),
+        Event::Stop | Event::Quit => scheduler.stop(),
         #[cfg(test)]
         Event::Tick => {}
     }

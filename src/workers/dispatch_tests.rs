@@ -5,7 +5,6 @@ use super::*;
 use crate::rng::Rng;
 use crate::time::{SimClock, SystemClock, secs};
 use crate::workers::lane::{Input, Output, Polled, Refusal, lane};
-use crate::workers::limits::Limits;
 use crate::workers::stop::{Hook, Stopper};
 use crossbeam_channel::bounded;
 use std::collections::BTreeMap;
@@ -128,7 +127,7 @@ impl Setup {
     }
 
     fn start(self) -> Core<Fake> {
-        let scheduler = Scheduler::new(self.workers, &Limits::default());
+        let scheduler = Scheduler::new(self.workers, None);
         Core::start(Plan {
             scheduler: if self.adaptive { scheduler.adaptive() } else { scheduler },
             stack_bytes: 512 * 1024,

@@ -28,6 +28,8 @@ mod dispatch;
 mod feeder;
 mod lane;
 mod limits;
+#[cfg(test)]
+pub(crate) mod lockstep;
 mod ready;
 mod run;
 mod scheduler;
@@ -50,7 +52,7 @@ pub use task::Finished;
 pub use ticket::Ticket;
 
 use crate::message::IntoRequest;
-use crate::session::SessionBuilder;
+use crate::session::{SessionBuilder, SharedLimiter};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use dispatch::{Core, Failure, Reply};
 use http::Method;
@@ -87,6 +89,7 @@ pub struct WorkerPool {
     core: Core<FlightTask>,
     permits: usize,
     workers: usize,
+    limits: Option<SharedLimiter>,
     tickets: Tickets,
 }
 
@@ -106,7 +109,12 @@ impl WorkerPool {
         WorkerPoolBuilder::new(session)
     }
 
-    pub(crate) fn new(core: Core<FlightTask>, workers: usize, permits: usize) -> Self {
+    pub(crate) fn new(
+        core: Core<FlightTask>,
+        workers: usize,
+        permits: usize,
+        limits: Option<SharedLimiter>,
+    ) -> Self {
         let (take_permit, given) = bounded(permits);
         let tickets = Tickets {
             lane: core.shared.new_lane(),
@@ -114,7 +122,7 @@ impl WorkerPool {
             take_permit,
             permits: given,
         };
-        Self { core, permits, workers, tickets }
+        Self { core, permits, workers, limits, tickets }
     }
 
     /// Feeds `jobs` and yields each result as it is complete.
@@ -270,6 +278,11 @@ impl WorkerPool {
     /// [`concurrency`](WorkerPoolBuilder::concurrency) is fixed.
     pub fn workers(&self) -> usize {
         self.workers
+    }
+
+    /// The limits of its attempts, for what is sent beside it.
+    pub(crate) fn limits(&self) -> Option<SharedLimiter> {
+        self.limits.clone()
     }
 
     /// How many jobs of one run are held at once at most, in whatever state.

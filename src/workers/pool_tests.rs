@@ -3,7 +3,6 @@
 //! matter of the integration tests.
 
 use super::dispatch::{Plan, Rule};
-use super::limits::Limits;
 use super::scheduler::Scheduler;
 use super::stop::Control;
 use super::worker::MakeContext;
@@ -27,7 +26,7 @@ fn with_context(
     context: impl Fn() -> Result<crate::Session, Error> + Send + Sync + 'static,
 ) -> WorkerPool {
     let core = Core::start(Plan {
-        scheduler: Scheduler::new(workers, &Limits::default()),
+        scheduler: Scheduler::new(workers, None),
         stack_bytes: 512 * 1024,
         name: "test".to_owned(),
         clock: Arc::new(SystemClock),
@@ -36,7 +35,7 @@ fn with_context(
         control: Control::new(None),
     })
     .expect("threads");
-    WorkerPool::new(core, workers, permits)
+    WorkerPool::new(core, workers, permits, None)
 }
 
 /// A pool whose only worker is held until the sender is used or dropped.

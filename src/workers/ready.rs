@@ -3,17 +3,16 @@
 //! One queue for all would let a thousand URLs of a host that is at its limit stand in front of
 //! everybody else. Here each host has its own two queues, *due* (a wait has ended) and *fresh*
 //! (never stepped), and hosts take turns: first those with due jobs, then those with fresh ones.
-//! A host at its parallel limit, or whose next slot is not free yet, is not among those that take
-//! turns; it comes back when an attempt ends or its timer fires. So finding the next job costs
-//! the same for one host and for a hundred thousand, blocked or not.
+//! A host that is found at a limit loses its turns; it comes back when a visit to it ends or its
+//! timer fires. So finding the next job costs the same for one host and for a hundred thousand,
+//! blocked or not.
 //!
 //! Jobs whose URL names no host share a queue without limits: they fail in their first step.
 
 use super::delay::{DelayHeap, Timer};
-use super::limits::{Limits, Slot, Slots};
 use super::scheduler::{JobId, Sleeper};
+use crate::policy::{Busy, Taken};
 use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,13 +26,11 @@ pub(crate) enum Class {
 }
 
 /// The queues of all hosts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ready {
     hosts: HashMap<Option<Arc<str>>, Host>,
     due: VecDeque<Option<Arc<str>>>,
     fresh: VecDeque<Option<Arc<str>>>,
-    per_host: Option<NonZeroUsize>,
-    host_rate: Option<Slots>,
     len: usize,
 }
 
@@ -41,12 +38,16 @@ pub(crate) struct Ready {
 struct Host {
     due: Queue,
     fresh: Queue,
-    flying: usize,
-    slots: Option<Slots>,
+    /// What keeps it from its turns.
+    held: Option<Held>,
+}
+
+#[derive(Debug)]
+enum Held {
     /// Its next slot is not free yet.
-    held: Option<Timer>,
-    /// It has nothing to do, but its slots are still to be remembered.
-    lingers: bool,
+    Rate(Timer),
+    /// As many visit it as may.
+    Visits,
 }
 
 #[derive(Debug, Default)]
@@ -72,25 +73,9 @@ impl Host {
             Class::Fresh => &mut self.fresh,
         }
     }
-
-    fn is_open(&self, per_host: Option<NonZeroUsize>) -> bool {
-        self.held.is_none() && per_host.is_none_or(|limit| self.flying < limit.get())
-    }
 }
 
 impl Ready {
-    /// Empty queues under these limits.
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self {
-            hosts: HashMap::new(),
-            due: VecDeque::new(),
-            fresh: VecDeque::new(),
-            per_host: limits.per_host,
-            host_rate: limits.host_rate.clone(),
-            len: 0,
-        }
-    }
-
     /// How many jobs are queued.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -104,118 +89,82 @@ impl Ready {
 
     /// Queues a job.
     pub(crate) fn push(&mut self, host: &Option<Arc<str>>, job: JobId, class: Class) {
-        let limited = host.is_some();
-        let rate = &self.host_rate;
-        let entry = self
-            .hosts
-            .entry(host.clone())
-            .or_insert_with(|| Host { slots: rate.clone().filter(|_| limited), ..Host::default() });
+        let entry = self.hosts.entry(host.clone()).or_default();
         entry.queue(class).jobs.push_back(job);
         self.len += 1;
         self.take_turns(host);
     }
 
-    /// The class of the job that is next, with its host at the front of that ring.
-    pub(crate) fn front(&mut self, now: Instant, heap: &mut DelayHeap<Sleeper>) -> Option<Class> {
+    /// The class of the job that is next, with its host at the front of that ring and what the
+    /// limits gave for it; or until when the whole run has to wait.
+    pub(crate) fn front(
+        &mut self,
+        heap: &mut DelayHeap<Sleeper>,
+        mut ask: impl FnMut(Option<&Arc<str>>) -> Result<Taken, Busy>,
+    ) -> Option<Result<(Class, Taken), Instant>> {
         for class in [Class::Due, Class::Fresh] {
             while let Some(key) = self.ring(class).front().cloned() {
-                let per_host = self.per_host.filter(|_| key.is_some());
                 let Some(host) = self.hosts.get_mut(&key) else {
                     self.ring(class).pop_front();
                     continue;
                 };
-                let slot = match &host.slots {
-                    Some(slots) => slots.look(now),
-                    None => Ok(()),
-                };
-                let has_job = !host.queue(class).jobs.is_empty() && host.is_open(per_host);
-                match slot {
-                    Ok(()) if has_job => return Some(class),
-                    Err(until) if has_job => {
-                        host.held = Some(heap.set(until, Sleeper::Host(key)));
+                if host.held.is_none() && !host.queue(class).jobs.is_empty() {
+                    match ask(key.as_ref()) {
+                        Ok(taken) => return Some(Ok((class, taken))),
+                        Err(Busy::Run(until)) => return Some(Err(until)),
+                        Err(Busy::HostRate(until)) => {
+                            let timer = heap.set(until, Sleeper::Host(key.clone()));
+                            host.held = Some(Held::Rate(timer));
+                        }
+                        Err(Busy::Host) => host.held = Some(Held::Visits),
                     }
-                    _ => {}
                 }
                 host.queue(class).in_ring = false;
                 if let Some(key) = self.ring(class).pop_front() {
-                    self.forget_if_idle(&key, now, heap);
+                    self.forget_if_idle(&key);
                 }
             }
         }
         None
     }
 
-    /// Takes the job that [`front`](Self::front) found, and the slot of its host.
-    pub(crate) fn take(&mut self, class: Class, now: Instant) -> Option<(JobId, Option<Slot>)> {
+    /// Takes the job that [`front`](Self::front) found.
+    pub(crate) fn take(&mut self, class: Class) -> Option<JobId> {
         let key = self.ring(class).pop_front()?;
         let host = self.hosts.get_mut(&key)?;
         let queue = host.queue(class);
         queue.in_ring = false;
         let job = queue.jobs.pop_front()?;
-        host.flying += 1;
-        // `front` looked at the same instant, so there is one.
-        let slot = host.slots.as_mut().and_then(|slots| slots.take(now).ok());
         self.len -= 1;
         self.take_turns(&key);
-        Some((job, slot))
+        self.forget_if_idle(&key);
+        Some(job)
     }
 
-    /// Notes that the step to this host has ended, and takes the slot that it left unused.
-    pub(crate) fn landed(
-        &mut self,
-        key: &Option<Arc<str>>,
-        unused: Option<Slot>,
-        now: Instant,
-        heap: &mut DelayHeap<Sleeper>,
-    ) {
-        if let Some(host) = self.hosts.get_mut(key) {
-            host.flying = host.flying.saturating_sub(1);
-            if let (Some(slot), Some(slots)) = (unused, &mut host.slots) {
-                slots.give_back(slot);
-                if let Some(timer) = host.held.take() {
-                    heap.cancel(timer);
-                }
-            }
+    /// Notes that a visit to this host has ended, and whether a slot of its rate came back.
+    pub(crate) fn open(&mut self, host: &Arc<str>, slot: bool, heap: &mut DelayHeap<Sleeper>) {
+        let key = Some(Arc::clone(host));
+        let Some(known) = self.hosts.get_mut(&key) else { return };
+        match known.held.take() {
+            Some(Held::Rate(timer)) if slot => drop(heap.cancel(timer)),
+            Some(held @ Held::Rate(_)) => known.held = Some(held),
+            Some(Held::Visits) | None => {}
         }
-        self.take_turns(key);
-        self.forget_if_idle(key, now, heap);
+        self.take_turns(&key);
+        self.forget_if_idle(&key);
     }
 
     /// Lets a host that was held for its rate take turns again.
-    pub(crate) fn wake(
-        &mut self,
-        key: &Option<Arc<str>>,
-        now: Instant,
-        heap: &mut DelayHeap<Sleeper>,
-    ) {
+    pub(crate) fn wake(&mut self, key: &Option<Arc<str>>) {
         if let Some(host) = self.hosts.get_mut(key) {
             host.held = None;
         }
         self.take_turns(key);
-        self.forget_if_idle(key, now, heap);
-    }
-
-    /// Forgets a host whose slots need not be remembered any longer, unless it is back at work.
-    pub(crate) fn forget(
-        &mut self,
-        key: &Option<Arc<str>>,
-        now: Instant,
-        heap: &mut DelayHeap<Sleeper>,
-    ) {
-        if let Some(host) = self.hosts.get_mut(key) {
-            host.lingers = false;
-        }
-        self.forget_if_idle(key, now, heap);
+        self.forget_if_idle(key);
     }
 
     /// Takes one job of this host out of its queue.
-    pub(crate) fn remove(
-        &mut self,
-        key: &Option<Arc<str>>,
-        job: JobId,
-        now: Instant,
-        heap: &mut DelayHeap<Sleeper>,
-    ) {
+    pub(crate) fn remove(&mut self, key: &Option<Arc<str>>, job: JobId) {
         if let Some(host) = self.hosts.get_mut(key) {
             for class in [Class::Due, Class::Fresh] {
                 let jobs = &mut host.queue(class).jobs;
@@ -225,16 +174,11 @@ impl Ready {
                 }
             }
         }
-        self.forget_if_idle(key, now, heap);
+        self.forget_if_idle(key);
     }
 
     /// Takes every job out for which `keep` is false.
-    pub(crate) fn retain(
-        &mut self,
-        mut keep: impl FnMut(JobId) -> bool,
-        now: Instant,
-        heap: &mut DelayHeap<Sleeper>,
-    ) {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(JobId) -> bool) {
         let mut emptied = Vec::new();
         let mut len = 0;
         for (key, host) in &mut self.hosts {
@@ -248,7 +192,7 @@ impl Ready {
         }
         self.len = len;
         for key in emptied {
-            self.forget_if_idle(&key, now, heap);
+            self.forget_if_idle(&key);
         }
     }
 
@@ -259,13 +203,9 @@ impl Ready {
         }
     }
 
-    /// Puts a host that has jobs and is not blocked into the rings where it is missing.
+    /// Puts a host that has jobs and is not held into the rings where it is missing.
     fn take_turns(&mut self, key: &Option<Arc<str>>) {
-        let per_host = self.per_host.filter(|_| key.is_some());
-        let Some(host) = self.hosts.get_mut(key) else { return };
-        if !host.is_open(per_host) {
-            return;
-        }
+        let Some(host) = self.hosts.get_mut(key).filter(|host| host.held.is_none()) else { return };
         for (queue, ring) in [(&mut host.due, &mut self.due), (&mut host.fresh, &mut self.fresh)] {
             if !queue.in_ring && !queue.jobs.is_empty() {
                 queue.in_ring = true;
@@ -274,23 +214,13 @@ impl Ready {
         }
     }
 
-    /// Drops the memory of a host that has nothing to do, once its rate has nothing to say either.
-    fn forget_if_idle(
-        &mut self,
-        key: &Option<Arc<str>>,
-        now: Instant,
-        heap: &mut DelayHeap<Sleeper>,
-    ) {
-        let Some(host) = self.hosts.get_mut(key) else { return };
-        let idle = host.flying == 0 && host.due.is_idle() && host.fresh.is_idle();
-        if !idle || host.held.is_some() || host.lingers {
-            return;
+    /// Drops the memory of a host that has nothing to do. What the limits know of it stays there.
+    fn forget_if_idle(&mut self, key: &Option<Arc<str>>) {
+        let Some(host) = self.hosts.get(key) else { return };
+        // A timer that fires for a host which came back meanwhile would let it go too early.
+        let rests = matches!(host.held, Some(Held::Rate(_)));
+        if host.due.is_idle() && host.fresh.is_idle() && !rests {
+            self.hosts.remove(key);
         }
-        if let Some(until) = host.slots.as_ref().and_then(|slots| slots.matters_until(now)) {
-            host.lingers = true;
-            heap.set(until, Sleeper::Memory(key.clone()));
-            return;
-        }
-        self.hosts.remove(key);
     }
 }

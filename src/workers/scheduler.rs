@@ -9,7 +9,9 @@
 //! - A job whose wait has ended goes before one that was never stepped. Retries are the older
 //!   promise, and their number is bounded by their budgets, so fresh jobs are not starved.
 //! - Hosts take turns; one that is at its limit blocks nobody ([`Ready`]).
-//! - A wait is an entry in the heap. So is a limit that is hit.
+//! - A wait is an entry in the heap. So is a limit that is hit. The limits are one with those that
+//!   the flights ask for the further attempts of their steps, which is why they are behind a lock;
+//!   without limits there is none.
 //! - A job that was stepped before and has a deadline ends with it, wherever it stands: behind the
 //!   limit of its host or for a worker too.
 //! - After a stop no job is stepped: what flies ends with its attempt, everything else now.
@@ -17,13 +19,13 @@
 //!   [`done`](Scheduler::done), exactly once.
 
 use super::delay::{DelayHeap, Timer};
-use super::limits::{Limits, Slot, Slots};
 use super::ready::{Class, Ready};
 use super::stats::{ByReason, Gauges};
 use crate::error::WaitReason;
-use crate::policy::{Echo, Era, Found, Walk};
+use crate::policy::{Echo, Era, Found, Limiter, Taken, Visit, Walk};
+use crate::session::SharedLimiter;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Names a job within its pool.
@@ -64,8 +66,6 @@ pub(crate) enum Sleeper {
     Deadline(JobId),
     /// A host whose next slot is not free yet.
     Host(Option<Arc<str>>),
-    /// The memory of a host that has nothing to do.
-    Memory(Option<Arc<str>>),
     /// The whole run, for its next slot.
     Run,
 }
@@ -76,8 +76,8 @@ pub(crate) struct Scheduler<J> {
     jobs: HashMap<JobId, Entry<J>>,
     ready: Ready,
     heap: DelayHeap<Sleeper>,
-    rate: Option<Slots>,
-    /// The wait for the next slot of `rate`, while all jobs stand behind it.
+    limits: Option<SharedLimiter>,
+    /// The wait for the next slot of the run, while all jobs stand behind it.
     gate: Option<Timer>,
     capacity: usize,
     /// How many may fly at once, where that is found out; else the capacity.
@@ -105,26 +105,19 @@ enum Place<J> {
     /// With a worker. When it was given up meanwhile, a further wait is not begun.
     Flying {
         given_up: bool,
-        slots: TakenSlots,
+        slots: Taken,
         era: Era,
     },
 }
 
-/// The slots that a flying job took, of the run and of its host.
-#[derive(Debug, Clone, Copy, Default)]
-struct TakenSlots {
-    run: Option<Slot>,
-    host: Option<Slot>,
-}
-
 impl<J> Scheduler<J> {
     /// No job yet, and `capacity` workers.
-    pub(crate) fn new(capacity: usize, limits: &Limits) -> Self {
+    pub(crate) fn new(capacity: usize, limits: Option<SharedLimiter>) -> Self {
         Self {
             jobs: HashMap::new(),
-            ready: Ready::new(limits),
+            ready: Ready::default(),
             heap: DelayHeap::new(),
-            rate: limits.rate.clone(),
+            limits,
             gate: None,
             capacity,
             walk: None,
@@ -159,13 +152,13 @@ impl<J> Scheduler<J> {
     }
 
     /// The job has finished in its step.
-    pub(crate) fn done(&mut self, id: JobId, came: Came, now: Instant) {
+    pub(crate) fn done(&mut self, id: JobId, came: &Came, now: Instant) {
         self.land(id, came, now);
     }
 
     /// The job wants its next step at `until`, to `host`.
     pub(crate) fn wait(&mut self, id: JobId, job: J, wish: Wish, now: Instant) {
-        let Some((lane, given_up)) = self.land(id, wish.came, now) else {
+        let Some((lane, given_up)) = self.land(id, &wish.came, now) else {
             // Not one of ours, which cannot be; ending it keeps the promise all the same.
             self.ended.push_back((job, Ending::Cancelled));
             return;
@@ -184,7 +177,7 @@ impl<J> Scheduler<J> {
 
     /// The worker gives the job back without a step, since the pool is being stopped.
     pub(crate) fn untouched(&mut self, id: JobId, job: J, now: Instant) {
-        let ending = match self.land(id, Came::UNATTEMPTED, now) {
+        let ending = match self.land(id, &Came::UNATTEMPTED, now) {
             Some((_, false)) => Ending::Stopped,
             _ => Ending::Cancelled,
         };
@@ -192,7 +185,7 @@ impl<J> Scheduler<J> {
     }
 
     /// The owner of the job gives it up. One that flies finishes its attempt.
-    pub(crate) fn cancel(&mut self, id: JobId, now: Instant) {
+    pub(crate) fn cancel(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         if let Place::Flying { given_up, .. } = &mut entry.place {
             *given_up = true;
@@ -200,20 +193,20 @@ impl<J> Scheduler<J> {
         }
         let Some(entry) = self.jobs.remove(&id) else { return };
         if let Place::Ready(_) = entry.place {
-            self.ready.remove(&entry.host, id, now, &mut self.heap);
+            self.ready.remove(&entry.host, id);
         }
         self.end(entry, Ending::Cancelled);
     }
 
     /// Nobody takes the results of this lane any more: each of its jobs is given up.
-    pub(crate) fn cancel_lane(&mut self, lane: LaneId, now: Instant) {
-        self.give_up(Ending::Cancelled, now, |entry| entry.lane == lane);
+    pub(crate) fn cancel_lane(&mut self, lane: LaneId) {
+        self.give_up(Ending::Cancelled, |entry| entry.lane == lane);
     }
 
     /// Nothing is stepped any more.
-    pub(crate) fn stop(&mut self, now: Instant) {
+    pub(crate) fn stop(&mut self) {
         self.stopped = true;
-        self.give_up(Ending::Stopped, now, |_| true);
+        self.give_up(Ending::Stopped, |_| true);
     }
 
     /// The next thing to do at `now`; `None` until something is told or
@@ -228,22 +221,29 @@ impl<J> Scheduler<J> {
                 self.press(now);
                 return None;
             }
-            let class = self.ready.front(now, &mut self.heap)?;
-            let run = match self.rate.as_mut().map(|rate| rate.take(now)).transpose() {
-                Ok(slot) => slot,
+            let mut limits = self.limits.as_ref().map(lock);
+            let found = self.ready.front(&mut self.heap, |host| match &mut limits {
+                Some(limits) => limits.take(Visit { host, arrives: true }, now),
+                None => Ok(Taken::default()),
+            });
+            drop(limits);
+            let (class, slots) = match found? {
+                Ok(found) => found,
                 Err(until) => {
                     self.gate = Some(self.heap.set(until, Sleeper::Run));
                     return None;
                 }
             };
-            let (id, host) = self.ready.take(class, now)?;
-            let Some(entry) = self.jobs.get_mut(&id) else { continue };
+            let id = self.ready.take(class)?;
+            let Some(entry) = self.jobs.get_mut(&id) else {
+                debug_assert!(false, "{id:?} is queued, and unknown");
+                continue;
+            };
             if let Some(timer) = entry.deadline.take() {
                 self.heap.cancel(timer);
             }
             self.flying += 1;
             let era = self.walk.as_ref().map_or_else(Era::default, |walk| walk.era());
-            let slots = TakenSlots { run, host };
             let flying = Place::Flying { given_up: false, slots, era };
             let place = std::mem::replace(&mut entry.place, flying);
             if let Place::Ready(job) = place {
@@ -284,8 +284,14 @@ impl<J> Scheduler<J> {
     /// Tells the walk that more would fly if it let them.
     fn press(&mut self, now: Instant) {
         let Some(walk) = &mut self.walk else { return };
-        let has_slot = self.rate.as_ref().is_none_or(|rate| rate.look(now).is_ok());
-        if has_slot && self.ready.front(now, &mut self.heap).is_some() {
+        let limits = self.limits.as_ref().map(lock);
+        let found = self.ready.front(&mut self.heap, |host| match &limits {
+            Some(limits) => {
+                limits.look(Visit { host, arrives: true }, now).map(|()| Taken::default())
+            }
+            None => Ok(Taken::default()),
+        });
+        if let Some(Ok(_)) = found {
             walk.press();
         }
     }
@@ -295,18 +301,17 @@ impl<J> Scheduler<J> {
         while let Some(sleeper) = self.heap.pop_due(now) {
             match sleeper {
                 Sleeper::Run => self.gate = None,
-                Sleeper::Host(host) => self.ready.wake(&host, now, &mut self.heap),
-                Sleeper::Memory(host) => self.ready.forget(&host, now, &mut self.heap),
+                Sleeper::Host(host) => self.ready.wake(&host),
                 Sleeper::Job(id) => self.wake_job(id),
-                Sleeper::Deadline(id) => self.expire(id, now),
+                Sleeper::Deadline(id) => self.expire(id),
             }
         }
     }
 
-    fn expire(&mut self, id: JobId, now: Instant) {
+    fn expire(&mut self, id: JobId) {
         let Some(entry) = self.jobs.remove(&id) else { return };
         if let Place::Ready(_) = entry.place {
-            self.ready.remove(&entry.host, id, now, &mut self.heap);
+            self.ready.remove(&entry.host, id);
         }
         self.end(entry, Ending::Expired);
     }
@@ -322,7 +327,7 @@ impl<J> Scheduler<J> {
     }
 
     /// Takes a job from its worker: its lane, and whether it was given up meanwhile.
-    fn land(&mut self, id: JobId, came: Came, now: Instant) -> Option<(LaneId, bool)> {
+    fn land(&mut self, id: JobId, came: &Came, now: Instant) -> Option<(LaneId, bool)> {
         let Entry { lane, host, place, .. } = self.jobs.remove(&id)?;
         let Place::Flying { given_up, slots, era } = place else {
             debug_assert!(false, "{id:?} lands, but never flew");
@@ -332,12 +337,17 @@ impl<J> Scheduler<J> {
         if let (Some(walk), Some(echo)) = (&mut self.walk, came.echo) {
             walk.hear(era, echo);
         }
-        let unused = if came.attempted { TakenSlots::default() } else { slots };
-        self.ready.landed(&host, unused.host, now, &mut self.heap);
-        if let (Some(slot), Some(rate)) = (unused.run, &mut self.rate) {
-            rate.give_back(slot);
-            if let Some(timer) = self.gate.take() {
-                self.heap.cancel(timer);
+        if let Some(limits) = &self.limits {
+            let mut limits = lock(limits);
+            if !came.attempted {
+                limits.give_back(host.as_ref(), slots);
+                if let Some(timer) = self.gate.take() {
+                    self.heap.cancel(timer);
+                }
+            }
+            for left in host.iter().chain(&came.visited) {
+                limits.leave(left, now);
+                self.ready.open(left, !came.attempted, &mut self.heap);
             }
         }
         Some((lane, given_up))
@@ -358,7 +368,7 @@ impl<J> Scheduler<J> {
         }
     }
 
-    fn give_up(&mut self, ending: Ending, now: Instant, picked: impl Fn(&Entry<J>) -> bool) {
+    fn give_up(&mut self, ending: Ending, picked: impl Fn(&Entry<J>) -> bool) {
         let mut leaving = Vec::new();
         for (id, entry) in &mut self.jobs {
             if !picked(entry) {
@@ -377,7 +387,7 @@ impl<J> Scheduler<J> {
             left.extend(self.jobs.remove(&id));
         }
         let jobs = &self.jobs;
-        self.ready.retain(|id| jobs.contains_key(&id), now, &mut self.heap);
+        self.ready.retain(|id| jobs.contains_key(&id));
         for entry in left {
             self.end(entry, ending);
         }
@@ -385,20 +395,22 @@ impl<J> Scheduler<J> {
 }
 
 /// What a step did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Came {
     /// Whether it made an attempt; if not, it used no slot of a rate.
     pub(crate) attempted: bool,
     /// What its last attempt says about how much the other side bears.
     pub(crate) echo: Option<Echo>,
+    /// The hosts that it arrived at beside the one that it was sent to.
+    pub(crate) visited: Vec<Arc<str>>,
 }
 
 impl Came {
     /// A step that only found that it has to wait, or was not made.
-    pub(crate) const UNATTEMPTED: Self = Self { attempted: false, echo: None };
+    pub(crate) const UNATTEMPTED: Self = Self { attempted: false, echo: None, visited: Vec::new() };
 
     /// An attempt that nobody knows the outcome of.
-    pub(crate) const ATTEMPTED: Self = Self { attempted: true, echo: None };
+    pub(crate) const ATTEMPTED: Self = Self { attempted: true, echo: None, visited: Vec::new() };
 }
 
 /// What a step left to be waited for.
@@ -414,6 +426,11 @@ pub(crate) struct Wish {
     pub(crate) came: Came,
     /// When it ends, if no worker has taken it by then.
     pub(crate) deadline: Option<Instant>,
+}
+
+fn lock(limits: &SharedLimiter) -> MutexGuard<'_, Limiter> {
+    // Each of its calls leaves the limiter whole, so a panic elsewhere does no harm.
+    limits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@
 use super::{Action, Came, Ending, JobId, LaneId, Scheduler, Wish, host, ms, start};
 use crate::error::WaitReason;
 use crate::rng::Rng;
-use crate::workers::limits::{Limits, Slots};
+use crate::workers::limits::Limits;
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 /// What the world knows of a job.
@@ -56,12 +55,14 @@ impl World {
         let per_host = (rng.below(2) == 0).then(|| 1 + rng.below(4));
         let rate = (rng.below(3) == 0).then(|| rng.uniform(20.0, 2000.0));
         let host_rate = (rng.below(3) == 0).then(|| rng.uniform(10.0, 500.0));
-        let limit = |per_second| Slots::new(per_second, RATE_BURST).expect("a rate");
         let limits = Limits {
-            rate: rate.map(limit),
-            host_rate: host_rate.map(limit),
-            per_host: per_host.and_then(NonZeroUsize::new),
+            rate,
+            burst: rate.map(|_| RATE_BURST),
+            host_rate,
+            host_burst: host_rate.map(|_| RATE_BURST),
+            per_host,
         };
+        let limits = limits.counted().expect("limits");
         Self {
             seed,
             now: start(),
@@ -70,7 +71,7 @@ impl World {
             rate,
             host_rate,
             permits: 1 + rng.below(60),
-            scheduler: Scheduler::new(capacity, &limits),
+            scheduler: Scheduler::new(capacity, limits),
             jobs: BTreeMap::new(),
             to_feed: 40 + rng.below(160) as u64,
             ended: BTreeSet::new(),
@@ -123,12 +124,12 @@ impl World {
     fn interfere(&mut self) {
         match self.rng.below(2000) {
             0 => {
-                self.scheduler.stop(self.now);
+                self.scheduler.stop();
                 self.stopped = true;
             }
             1..10 => {
                 let lane = self.rng.below(2) as u64;
-                self.scheduler.cancel_lane(LaneId(lane), self.now);
+                self.scheduler.cancel_lane(LaneId(lane));
                 for job in self.jobs.values_mut().filter(|job| job.lane == lane) {
                     job.given_up = true;
                 }
@@ -136,7 +137,7 @@ impl World {
             10..60 if !self.jobs.is_empty() => {
                 let place = self.rng.below(self.jobs.len());
                 let id = *self.jobs.keys().nth(place).expect("one of them");
-                self.scheduler.cancel(JobId(id), self.now);
+                self.scheduler.cancel(JobId(id));
                 self.jobs.get_mut(&id).expect("fed").given_up = true;
             }
             _ => {}
@@ -214,7 +215,7 @@ impl World {
                 // Done, failed, or a panic: the scheduler need not know which.
                 0..5 => {
                     self.attempts.push((began, name));
-                    self.scheduler.done(JobId(id), Came::ATTEMPTED, self.now);
+                    self.scheduler.done(JobId(id), &Came::ATTEMPTED, self.now);
                     self.end(id);
                 }
                 5 if self.stopped => {
@@ -236,7 +237,7 @@ impl World {
                     let reason = WaitReason::Backoff;
                     let deadline =
                         (self.rng.below(4) == 0).then(|| until + ms(1 + self.rng.below(30) as u64));
-                    let came = Came { attempted, echo: None };
+                    let came = Came { attempted, ..Came::UNATTEMPTED };
                     let wish = Wish { until, reason, host: host(&next), came, deadline };
                     self.scheduler.wait(JobId(id), id, wish, self.now);
                     let job = self.jobs.get_mut(&id).expect("fed");
@@ -295,9 +296,9 @@ impl World {
         }
     }
 
-    /// In any stretch: what the rate gives, its burst, and the one slot that moved into it.
+    /// In any stretch: what the rate gives, and its burst.
     fn check_rate(&self, rate: f64, times: &[Instant]) {
-        let allowed = f64::from(RATE_BURST) + 1.0;
+        let allowed = f64::from(RATE_BURST);
         let Some(begin) = times.first().copied() else { return };
         // Attempts made before a stretch, less what the rate gave until then: the lowest so far.
         let mut lowest = f64::INFINITY;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::time::{Clock, SimClock, secs};
+use crate::workers::limits::Limits;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 #[path = "scheduler_simulation.rs"]
@@ -25,12 +25,15 @@ fn ms(count: u64) -> Duration {
 }
 
 fn unlimited(capacity: usize) -> Scheduler<u64> {
-    Scheduler::new(capacity, &Limits::default())
+    Scheduler::new(capacity, None)
 }
 
 fn per_host(capacity: usize, limit: usize) -> Scheduler<u64> {
-    let limits = Limits { per_host: NonZeroUsize::new(limit), ..Limits::default() };
-    Scheduler::new(capacity, &limits)
+    under(capacity, Limits { per_host: Some(limit), ..Limits::default() })
+}
+
+fn under(capacity: usize, limits: Limits) -> Scheduler<u64> {
+    Scheduler::new(capacity, limits.counted().expect("limits"))
 }
 
 fn feed(scheduler: &mut Scheduler<u64>, jobs: impl IntoIterator<Item = (u64, &'static str)>) {
@@ -73,10 +76,10 @@ fn no_more_jobs_than_workers_and_in_the_order_they_came() {
     let mut scheduler = unlimited(2);
     feed(&mut scheduler, [(0, "a"), (1, "b"), (2, "c")]);
     assert_eq!(steps(&mut scheduler, now), [0, 1]);
-    scheduler.done(JobId(1), Came::ATTEMPTED, now);
+    scheduler.done(JobId(1), &Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [2]);
-    scheduler.done(JobId(0), Came::ATTEMPTED, now);
-    scheduler.done(JobId(2), Came::ATTEMPTED, now);
+    scheduler.done(JobId(0), &Came::ATTEMPTED, now);
+    scheduler.done(JobId(2), &Came::ATTEMPTED, now);
     assert!(scheduler.is_idle());
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -91,11 +94,11 @@ fn a_wait_ends_at_its_time_and_goes_before_the_fresh() {
     assert_eq!(scheduler.next_wake(), Some(now + ms(10)));
     assert_eq!(scheduler.gauges().waiting.total(), 1);
     assert_eq!(steps(&mut scheduler, now + ms(9)), [2]);
-    scheduler.done(JobId(2), Came::ATTEMPTED, now + ms(10));
+    scheduler.done(JobId(2), &Came::ATTEMPTED, now + ms(10));
     // It is the turn of c; the job whose wait ended goes first.
     assert_eq!(steps(&mut scheduler, now + ms(10)), [0]);
     assert_eq!(scheduler.gauges().waiting.total(), 0);
-    scheduler.done(JobId(0), Came::ATTEMPTED, now + ms(11));
+    scheduler.done(JobId(0), &Came::ATTEMPTED, now + ms(11));
     assert_eq!(steps(&mut scheduler, now + ms(11)), [3]);
 }
 
@@ -125,7 +128,7 @@ fn hosts_take_turns() {
         let mut order = Vec::new();
         while let [job] = steps(&mut scheduler, now)[..] {
             order.push(job);
-            scheduler.done(JobId(job), Came::ATTEMPTED, now);
+            scheduler.done(JobId(job), &Came::ATTEMPTED, now);
         }
         assert_eq!(order, wanted, "{fed:?}");
     }
@@ -138,14 +141,14 @@ fn a_host_at_its_limit_blocks_nobody() {
     feed(&mut scheduler, (0..1000).map(|job| (job, "slow")));
     feed(&mut scheduler, (1000..1003).map(|job| (job, "fast")));
     assert_eq!(steps(&mut scheduler, now), [0, 1000, 1, 1001]);
-    scheduler.done(JobId(1000), Came::ATTEMPTED, now);
+    scheduler.done(JobId(1000), &Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [1002]);
-    scheduler.done(JobId(0), Came::ATTEMPTED, now);
+    scheduler.done(JobId(0), &Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [2]);
     // A redirect led job 1 to the other host, where it waits its turn like all.
     scheduler.wait(JobId(1), 1, wish(now, "fast"), now);
     assert_eq!(steps(&mut scheduler, now), [3]);
-    scheduler.done(JobId(1001), Came::ATTEMPTED, now);
+    scheduler.done(JobId(1001), &Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), [1]);
 }
 
@@ -177,7 +180,7 @@ fn a_host_that_cools_down_holds_no_worker() {
                 scheduler.wait(JobId(job), job, wish, now);
             } else {
                 finished += 1;
-                scheduler.done(JobId(job), Came::ATTEMPTED, now);
+                scheduler.done(JobId(job), &Came::ATTEMPTED, now);
             }
         }
     }
@@ -187,9 +190,8 @@ fn a_host_that_cools_down_holds_no_worker() {
 }
 
 fn rated(capacity: usize, rate: Option<f64>, host_rate: Option<f64>) -> Scheduler<u64> {
-    let limit = |per_second: f64| Slots::new(per_second, 1).expect("a rate");
-    let limits = Limits { rate: rate.map(limit), host_rate: host_rate.map(limit), per_host: None };
-    Scheduler::new(capacity, &limits)
+    let limits = Limits { rate, burst: rate.map(|_| 1), host_rate, ..Limits::default() };
+    under(capacity, limits)
 }
 
 #[test]
@@ -215,15 +217,15 @@ fn the_rate_of_one_host_lets_the_others_pass_and_is_forgotten() {
     feed(&mut scheduler, [(0, "a"), (1, "a"), (2, "a"), (3, "b"), (4, "c")]);
     assert_eq!(steps(&mut scheduler, now), [0, 3, 4]);
     for job in [0, 3, 4] {
-        scheduler.done(JobId(job), Came::ATTEMPTED, now + ms(1));
+        scheduler.done(JobId(job), &Came::ATTEMPTED, now + ms(1));
     }
     assert_eq!(steps(&mut scheduler, now + ms(999)), NONE);
     assert_eq!(scheduler.next_wake(), Some(now + secs(1.0)));
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [1]);
     assert_eq!(scheduler.hosts(), 1);
-    scheduler.done(JobId(1), Came::ATTEMPTED, now + secs(1.1));
+    scheduler.done(JobId(1), &Came::ATTEMPTED, now + secs(1.1));
     assert_eq!(steps(&mut scheduler, now + secs(2.5)), [2]);
-    scheduler.done(JobId(2), Came::ATTEMPTED, now + secs(2.6));
+    scheduler.done(JobId(2), &Came::ATTEMPTED, now + secs(2.6));
     assert_eq!(steps(&mut scheduler, now + secs(3.5)), NONE);
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -231,18 +233,18 @@ fn the_rate_of_one_host_lets_the_others_pass_and_is_forgotten() {
 #[test]
 fn a_host_that_is_only_remembered_is_not_held() {
     let now = start();
-    let limits = Limits { host_rate: Slots::new(1.0, 2), ..Limits::default() };
-    let mut scheduler = Scheduler::new(8, &limits);
+    let mut scheduler =
+        under(8, Limits { host_rate: Some(1.0), host_burst: Some(2), ..Limits::default() });
     for job in [0, 1] {
         feed(&mut scheduler, [(job, "a")]);
         assert_eq!(steps(&mut scheduler, now), [job]);
-        scheduler.done(JobId(job), Came::ATTEMPTED, now);
-        assert_eq!(scheduler.hosts(), 1);
+        scheduler.done(JobId(job), &Came::ATTEMPTED, now);
+        assert_eq!(scheduler.hosts(), 0);
     }
     feed(&mut scheduler, [(2, "a")]);
     assert_eq!(steps(&mut scheduler, now), NONE);
     assert_eq!(steps(&mut scheduler, now + secs(1.0)), [2]);
-    scheduler.done(JobId(2), Came::ATTEMPTED, now + secs(1.0));
+    scheduler.done(JobId(2), &Came::ATTEMPTED, now + secs(1.0));
     assert_eq!(steps(&mut scheduler, now + secs(3.0)), NONE);
     assert_eq!((scheduler.hosts(), scheduler.next_wake()), (0, None));
 }
@@ -259,7 +261,7 @@ fn a_step_without_an_attempt_uses_up_no_slot() {
             scheduler.wait(JobId(job), job, wish, now);
         }
         assert_eq!(steps(&mut scheduler, now), [49]);
-        scheduler.done(JobId(49), Came::ATTEMPTED, now);
+        scheduler.done(JobId(49), &Came::ATTEMPTED, now);
         assert_eq!(scheduler.gauges().waiting.total(), 49);
     }
 }
@@ -280,7 +282,7 @@ fn a_cancelled_job_ends_where_it_is() {
     let now = start();
     let mut scheduler = in_each_place(now);
     for job in [1, 2, 0, 77] {
-        scheduler.cancel(JobId(job), now);
+        scheduler.cancel(JobId(job));
     }
     let gone = [(1, Ending::Cancelled), (2, Ending::Cancelled)];
     assert_eq!(polled(&mut scheduler, now), (vec![], gone.to_vec()));
@@ -319,7 +321,7 @@ fn a_deadline_ends_a_job_that_nobody_takes_and_no_other() {
     assert_eq!(steps(&mut scheduler, now + secs(6.0)), [1]);
     assert_eq!(scheduler.next_wake(), None);
     assert_eq!(polled(&mut scheduler, now + secs(99.0)), (vec![], vec![]));
-    scheduler.done(JobId(1), Came::ATTEMPTED, now + secs(99.0));
+    scheduler.done(JobId(1), &Came::ATTEMPTED, now + secs(99.0));
     assert!(scheduler.is_idle());
     assert_eq!(scheduler.hosts(), 0);
 }
@@ -329,7 +331,7 @@ fn a_lane_that_is_given_up_leaves_the_others_alone() {
     let now = start();
     let mut scheduler = in_each_place(now);
     scheduler.feed(JobId(3), LaneId(1), host("a"), 3);
-    scheduler.cancel_lane(LANE, now);
+    scheduler.cancel_lane(LANE);
     let gone = [(1, Ending::Cancelled), (2, Ending::Cancelled)];
     assert_eq!(polled(&mut scheduler, now), (vec![], gone.to_vec()));
     scheduler.wait(JobId(0), 0, wish(now + ms(1), "a"), now);
@@ -341,7 +343,7 @@ fn after_a_stop_nothing_is_stepped_and_everything_ends() {
     let now = start();
     for outcome in ["done", "wait", "untouched"] {
         let mut scheduler = in_each_place(now);
-        scheduler.stop(now);
+        scheduler.stop();
         let gone = [(1, Ending::Stopped), (2, Ending::Stopped)];
         assert_eq!(polled(&mut scheduler, now), (vec![], gone.to_vec()));
         feed(&mut scheduler, [(4, "a")]);
@@ -349,7 +351,7 @@ fn after_a_stop_nothing_is_stepped_and_everything_ends() {
         assert!(!scheduler.is_idle());
         let wanted = match outcome {
             "done" => {
-                scheduler.done(JobId(0), Came::ATTEMPTED, now);
+                scheduler.done(JobId(0), &Came::ATTEMPTED, now);
                 vec![]
             }
             "wait" => {
@@ -376,11 +378,11 @@ fn feeding_and_cancelling_behind_a_limit_leaves_nothing_behind() {
     for job in 1..1000 {
         for name in ["a", "b"] {
             scheduler.feed(JobId(job), LANE, host(name), job);
-            scheduler.cancel(JobId(job), now);
+            scheduler.cancel(JobId(job));
             assert_eq!(polled(&mut scheduler, now), (vec![], vec![(job, Ending::Cancelled)]));
         }
     }
-    scheduler.done(JobId(0), Came::ATTEMPTED, now);
+    scheduler.done(JobId(0), &Came::ATTEMPTED, now);
     assert_eq!(steps(&mut scheduler, now), NONE);
     assert_eq!((scheduler.hosts(), scheduler.gauges().ready), (0, 0));
 }
@@ -392,11 +394,10 @@ fn what_flies_at_once_follows_the_answers_and_nothing_more_flies_meanwhile() {
     feed(&mut scheduler, (0..1000).map(|id| (id, "one")));
     let mut flying: VecDeque<u64> = steps(&mut scheduler, now).into();
     assert_eq!(flying.len(), 8);
-    let heard = |echo| Came { attempted: true, echo: Some(echo) };
-    let good = heard(Echo::Heard(ms(100)));
+    let heard = |echo| Came { echo: Some(echo), ..Came::ATTEMPTED };
     for _ in 0..48 {
         let id = flying.pop_front().expect("some fly");
-        scheduler.done(JobId(id), good, now);
+        scheduler.done(JobId(id), &heard(Echo::Heard(ms(100))), now);
         flying.extend(steps(&mut scheduler, now));
     }
     assert_eq!((flying.len(), scheduler.most_flying()), (12, 12));
@@ -404,12 +405,12 @@ fn what_flies_at_once_follows_the_answers_and_nothing_more_flies_meanwhile() {
     for _ in 0..10 {
         assert_eq!((flying.len(), scheduler.most_flying()), (12, 12));
         let id = flying.pop_front().expect("some fly");
-        scheduler.done(JobId(id), heard(Echo::Throttled), now);
+        scheduler.done(JobId(id), &heard(Echo::Throttled), now);
         flying.extend(steps(&mut scheduler, now));
     }
     assert_eq!((flying.len(), scheduler.most_flying()), (11, 8));
     for id in std::mem::take(&mut flying) {
-        scheduler.done(JobId(id), heard(Echo::Throttled), now);
+        scheduler.done(JobId(id), &heard(Echo::Throttled), now);
     }
     assert_eq!(scheduler.gauges().found, Found { limit: 8, most: 8, back_offs: 1 });
     assert_eq!(steps(&mut scheduler, now).len(), 8);
@@ -442,14 +443,14 @@ fn good_host_is_done(beside_a_throttling_one: bool) -> Duration {
         while let Some(entry) = landings.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((_, id), attempted) = entry.remove_entry();
             if id % 2 == 1 {
-                scheduler.done(JobId(id), Came::ATTEMPTED, now);
+                scheduler.done(JobId(id), &Came::ATTEMPTED, now);
                 done += 1;
                 continue;
             }
             if attempted {
                 quiet_until = now + secs(60.0);
             }
-            let came = Came { attempted, echo: None };
+            let came = Came { attempted, ..Came::UNATTEMPTED };
             let wish = Wish { came, reason: WaitReason::Cooldown, ..wish(quiet_until, "tired") };
             scheduler.wait(JobId(id), id, wish, now);
         }

@@ -165,7 +165,7 @@ impl Task for FlightTask {
 
     fn step(&mut self, session: &Session, clock: &dyn Clock) -> Stepped<Finished> {
         let before = clock.now();
-        let step = self.flight.step(session);
+        let step = self.flight.step_handed_out(session);
         let history = match &step {
             Step::Done(response) => response.attempts(),
             Step::Failed(error) if !error.attempts().is_empty() => error.attempts(),
@@ -186,7 +186,15 @@ impl Task for FlightTask {
         Stepped { made, echo, outcome }
     }
 
+    fn take_visits(&mut self) -> Vec<Arc<str>> {
+        self.flight.take_visits()
+    }
+
     fn fail(&mut self, failure: Failure, now: Instant) -> Finished {
+        if let Failure::Panicked(_) = failure {
+            // The step that would have noted it did not come to its end.
+            self.began = self.began.or(self.flight.started());
+        }
         let error = failure.into_error();
         // The flight may be in any state after a panic, so its history is kept where it can be.
         let (kind, message) = (error.kind(), error.message().to_owned());
@@ -262,6 +270,24 @@ mod tests {
         assert_eq!(source, "cut off (http://host.test/)");
         let cut = FlightTask::cut(finished(ErrorKind::Cancelled), &StopReason::Aborted);
         assert_eq!(cut.result.expect_err("as it was").message(), "cut off");
+    }
+
+    #[test]
+    fn a_panic_in_the_first_step_leaves_the_time_that_it_took() {
+        use crate::transport::{Play, Script};
+        let clock = Arc::new(SimClock::default());
+        let script = Script::with(Arc::clone(&clock) as Arc<dyn Clock>, |_, nth| match nth {
+            0 => Play::status(302).header("Location", "/b").after(secs(2.0)),
+            _ => std::panic::resume_unwind(Box::new("scripted")),
+        });
+        let recipe =
+            Session::builder().trust_env(false).clock(Arc::clone(&clock) as Arc<dyn Clock>);
+        let session = recipe.transport(move || script.clone()).build().expect("a session");
+        let mut task = FlightTask::new(Request::new(Method::GET, "http://host.test/a"), 0);
+        let step = AssertUnwindSafe(|| task.step(&session, &*clock).made.attempts);
+        assert!(catch_unwind(step).is_err());
+        let finished = task.fail(Failure::Panicked("scripted".to_owned()), clock.now());
+        assert_eq!((finished.elapsed, finished.attempts().len()), (secs(2.0), 1));
     }
 
     #[test]

@@ -38,13 +38,13 @@ pub(crate) fn work<T: Task>(
             shared.tell(Event::Untouched(job));
             continue;
         }
-        shared.counters.in_flight.fetch_add(1, Ordering::Relaxed);
         let event = step(shared, make, &mut context, job);
         shared.tell(event);
     }
 }
 
-fn step<T: Task>(
+/// One step of a job, and what is to be told of it.
+pub(crate) fn step<T: Task>(
     shared: &Shared<T>,
     make: &MakeContext<T>,
     context: &mut Option<T::Context>,
@@ -52,6 +52,7 @@ fn step<T: Task>(
 ) -> Event<T> {
     let id = job.id;
     let counters = &shared.counters;
+    counters.in_flight.fetch_add(1, Ordering::Relaxed);
     let stepped = catch_unwind(AssertUnwindSafe(|| {
         let context = match context {
             Some(context) => context,
@@ -60,9 +61,10 @@ fn step<T: Task>(
         Ok(job.task.step(context, &*shared.clock))
     }));
     counters.in_flight.fetch_sub(1, Ordering::Relaxed);
+    let visited = job.task.take_visits();
     match stepped {
         Ok(Ok(stepped)) => {
-            let came = stepped.came();
+            let came = stepped.came(visited);
             counters.count_attempts(stepped.made);
             match stepped.outcome {
                 Outcome::Done(output) => job.finish(output),
@@ -88,7 +90,7 @@ fn step<T: Task>(
             job.fail(Failure::Panicked(words(&*panic).to_owned()));
             throw_away(context.take());
             // Whether an attempt was begun is unknown: the slot counts as used.
-            Event::Done { id, came: Came::ATTEMPTED }
+            Event::Done { id, came: Came { visited, ..Came::ATTEMPTED } }
         }
     }
 }

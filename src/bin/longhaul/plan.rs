@@ -60,6 +60,12 @@ pub(crate) struct Plan {
     pub(crate) concurrency: Concurrency,
     /// Over all workers.
     pub(crate) rate: Option<Rate>,
+    /// How many of that at once.
+    pub(crate) burst: Option<u32>,
+    /// To one host.
+    pub(crate) host_rate: Option<Rate>,
+    /// How many of that at once.
+    pub(crate) host_burst: Option<u32>,
     /// In flight to one host.
     pub(crate) per_host: Option<usize>,
     /// The proxies in use.
@@ -204,6 +210,9 @@ pub(crate) fn resolve(args: &RunArgs, world: &dyn World) -> Result<Plan, UsageEr
         workers: pace.workers(),
         concurrency: pace.concurrency(),
         rate: pace.rate,
+        burst: pace.burst.map(std::num::NonZero::get),
+        host_rate: pace.host_rate,
+        host_burst: pace.host_burst.map(std::num::NonZero::get),
         per_host: pace.per_host.map(std::num::NonZero::get),
         proxies,
         always_connect: proxy_use.always_connect,

@@ -154,6 +154,15 @@ fn batch(plan: &Plan, recipe: &SessionBuilder, served: Option<&Served>) -> Resul
     if let Some(rate) = plan.rate {
         builder = builder.rate(rate.per_second);
     }
+    if let Some(burst) = plan.burst {
+        builder = builder.rate_burst(burst);
+    }
+    if let Some(rate) = plan.host_rate {
+        builder = builder.host_rate(rate.per_second);
+    }
+    if let Some(burst) = plan.host_burst {
+        builder = builder.host_rate_burst(burst);
+    }
     if let Some(per_host) = plan.per_host {
         builder = builder.per_host(per_host);
     }

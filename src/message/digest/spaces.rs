@@ -28,7 +28,17 @@ impl Spaces {
         challenge: Challenge,
         cnonce: String,
     ) {
-        let space = Space::new(url, user, password, challenge, cnonce);
+        self.put(Space::new(url, user, password, challenge, cnonce));
+    }
+
+    /// Gives the space away whose credentials a request to `url` would send.
+    pub(crate) fn take(&mut self, url: &Url, user: &str, password: &str) -> Option<Space> {
+        let at = self.0.iter().rposition(|space| space.covers(url, user, password))?;
+        Some(self.0.remove(at))
+    }
+
+    /// Takes up a space, in place of the same realm's before it.
+    pub(crate) fn put(&mut self, space: Space) {
         self.0.retain(|have| {
             have.origin != space.origin
                 || have.challenge.realm != space.challenge.realm

@@ -46,7 +46,14 @@ pub(super) struct Survey {
     /// A healthy member that the URL has not tried is at its limit.
     preferred_is_busy: bool,
     probing: bool,
+    /// The next slot of a rate.
+    slot: Option<Instant>,
     revival: Option<Instant>,
+}
+
+/// When to ask again where a member is at its limit of parallel attempts.
+pub(super) fn soon(now: Instant, rng: &mut Rng) -> Instant {
+    now + rng.between(BUSY.0, BUSY.1)
 }
 
 impl Survey {
@@ -57,6 +64,7 @@ impl Survey {
             busy: false,
             preferred_is_busy: false,
             probing: false,
+            slot: None,
             revival: None,
         }
     }
@@ -68,10 +76,6 @@ impl Survey {
             }
             *count += 1;
         }
-    }
-
-    fn comes_back(&mut self, until: Instant) {
-        self.revival = Some(self.revival.map_or(until, |earlier| earlier.min(until)));
     }
 
     pub(super) fn choose(
@@ -92,18 +96,22 @@ impl Survey {
     }
 
     pub(super) fn refusal(&self, now: Instant, rng: &mut Rng) -> Pick {
-        let soon = match (self.busy, self.probing) {
-            (true, _) => Some(BUSY),
-            (false, true) => Some(PROBED),
-            (false, false) => None,
-        };
-        let soon = soon.map(|(low, high)| now + rng.between(low, high));
-        match (soon, self.revival) {
-            (Some(soon), Some(revival)) => Pick::NotBefore(soon.min(revival)),
-            (Some(time), None) | (None, Some(time)) => Pick::NotBefore(time),
+        let room = self.busy.then(|| soon(now, rng));
+        let probed = (self.probing && !self.busy).then(|| now + rng.between(PROBED.0, PROBED.1));
+        let at_limit = [room, self.slot].into_iter().flatten().min();
+        let back = [probed, self.revival].into_iter().flatten().min();
+        match (at_limit, back) {
+            (Some(limit), Some(back)) if back < limit => Pick::NotBefore(back),
+            (Some(limit), _) => Pick::AtLimit(limit),
+            (None, Some(back)) => Pick::NotBefore(back),
             (None, None) => Pick::Never { auth: !self.empty },
         }
     }
+}
+
+/// The earlier of two times.
+fn earlier(have: Option<Instant>, other: Instant) -> Option<Instant> {
+    Some(have.map_or(other, |have| have.min(other)))
 }
 
 impl ProxyPool {
@@ -128,9 +136,9 @@ impl ProxyPool {
                 Place::Probing => survey.probing = true,
                 Place::Paced { until, preferred } => {
                     survey.preferred_is_busy |= preferred;
-                    survey.comes_back(until);
+                    survey.slot = earlier(survey.slot, until);
                 }
-                Place::Down(until) => survey.comes_back(until),
+                Place::Down(until) => survey.revival = earlier(survey.revival, until),
                 Place::Refused => {}
             }
         }

@@ -76,6 +76,13 @@ impl Bench {
             other => panic!("not a wait: {other:?}"),
         }
     }
+
+    fn at_limit(&mut self, tried: &[usize]) -> f64 {
+        match self.ask("a.test", tried) {
+            Pick::AtLimit(time) => (time - self.clock.now()).as_secs_f64(),
+            other => panic!("not at a limit: {other:?}"),
+        }
+    }
 }
 
 fn members(count: usize, rounds: usize, mut one: impl FnMut(usize) -> usize) -> Vec<usize> {
@@ -113,7 +120,7 @@ fn a_retry_waits_for_a_busy_untried_member() {
     let mut bench = Bench::of(2).configure(|pool| pool.parallel_per_proxy(Some(1)));
     assert_eq!((bench.take("a.test", &[]), bench.take("a.test", &[])), (0, 1));
     bench.tell(0, Verdict::Good);
-    let wait = bench.not_before(&[0]);
+    let wait = bench.at_limit(&[0]);
     assert!((0.05..=0.1).contains(&wait), "{wait}");
     bench.tell(1, Verdict::Good);
     assert_eq!(bench.take("a.test", &[0]), 1);
@@ -220,7 +227,7 @@ fn all_dead_is_a_wait_that_grows_within_bounds_and_never_direct() {
                 longest = longest.max((time - bench.clock.now()).as_secs_f64());
                 bench.clock.sleep_until(time);
             }
-            Pick::Never { .. } => panic!("the dead may come back"),
+            Pick::AtLimit(_) | Pick::Never { .. } => panic!("the dead may come back"),
         }
     }
     // Two attempts each to die, six doublings, then one probe every ten minutes.
@@ -397,11 +404,11 @@ fn leases_are_never_exceeded_and_nobody_starves() {
                     let length = secs(if member == 1 { 5.0 } else { 0.5 });
                     flying.push((now + length, member));
                 }
-                Pick::NotBefore(time) => {
+                Pick::AtLimit(time) => {
                     assert!(time > now);
                     break;
                 }
-                Pick::Never { .. } => panic!("three healthy members"),
+                Pick::NotBefore(_) | Pick::Never { .. } => panic!("three healthy members"),
             }
         }
         assert!(bench.pool.stats().iter().all(|member| member.in_flight <= 3));
@@ -417,7 +424,7 @@ fn leases_of_a_credential_span_its_members() {
     let pool = ProxyPool::parse("a:1:u:p\nb:1:u:p\nc:1:v:p").unwrap();
     let mut bench = Bench::with(pool.parallel_per_credential(Some(1)));
     assert_eq!((bench.take("a.test", &[]), bench.take("a.test", &[])), (0, 2));
-    let wait = bench.not_before(&[]);
+    let wait = bench.at_limit(&[]);
     assert!((0.05..=0.1).contains(&wait), "{wait}");
     bench.tell(0, Verdict::Good);
     assert_eq!(bench.take("a.test", &[]), 0);
@@ -534,7 +541,7 @@ proptest! {
                             prop_assert!(!untried_healthy || !tried.contains(&member));
                             flying.push(member);
                         }
-                        Pick::NotBefore(time) => prop_assert!(time > now),
+                        Pick::NotBefore(time) | Pick::AtLimit(time) => prop_assert!(time > now),
                         Pick::Never { auth } => prop_assert!(auth && accepted == 0),
                     }
                 }
@@ -568,11 +575,11 @@ fn rates_hold_per_proxy_and_per_credential_over_many_seeds() {
                     pool.report(member, Verdict::Good, "h", item, now, &mut rng);
                 }
                 // Never asked to come back before there is a slot.
-                Pick::NotBefore(until) => {
+                Pick::AtLimit(until) => {
                     assert!(until > now, "seed {seed}");
                     now = until;
                 }
-                Pick::Never { .. } => panic!("seed {seed}"),
+                Pick::NotBefore(_) | Pick::Never { .. } => panic!("seed {seed}"),
             }
             now += Duration::from_millis(rng.below(300) as u64);
         }
@@ -599,18 +606,67 @@ fn rates_hold_per_proxy_and_per_credential_over_many_seeds() {
 }
 
 #[test]
-fn a_redirect_on_the_same_way_takes_its_slot_afterwards() {
+fn a_further_attempt_on_the_same_way_waits_for_its_slot() {
     let mut rng = Rng::seeded(1);
     let now = SimClock::default().now();
     let mut pool = ProxyPool::parse("a:1").and_then(|pool| pool.rate_per_proxy(Some(2.0))).unwrap();
     let request = PickRequest { host: "h", tried: &[], retry: false };
+    let half = now + Duration::from_millis(500);
     assert!(matches!(pool.pick(request, now, &mut rng), Pick::Use(_)));
-    pool.charge(0, now);
-    pool.report(0, Verdict::Good, "h", 0, now, &mut rng);
-    let Pick::NotBefore(until) = pool.pick(request, now, &mut rng) else { panic!("a slot") };
+    assert_eq!(pool.charge(0, now), Err(half));
+    assert_eq!(pool.charge(0, half), Ok(()));
+    pool.report(0, Verdict::Good, "h", 0, half, &mut rng);
+    let Pick::AtLimit(until) = pool.pick(request, half, &mut rng) else { panic!("a slot") };
     assert_eq!(until - now, Duration::from_secs(1));
     for wrong in [0.0, -1.0, f64::NAN] {
         let error = ProxyPool::parse("a:1").unwrap().rate_per_proxy(Some(wrong)).unwrap_err();
         assert!(error.message().contains("rate_per_proxy is"), "{error}");
     }
+}
+
+#[test]
+fn an_interrupted_visit_goes_on_where_it_was_while_that_is_what_it_was() {
+    let mut bench = Bench::of(2).configure(|pool| pool.parallel_per_proxy(Some(1)));
+    let now = bench.clock.now();
+    let mut rng = Rng::seeded(1);
+    assert_eq!(bench.pool.rejoin(0, now, &mut rng), Some(Ok(())));
+    // Its place is taken by itself now.
+    assert!(matches!(bench.pool.rejoin(0, now, &mut rng), Some(Err(until)) if until > now));
+    bench.tell(0, Verdict::Good);
+    bench.kill(0);
+    assert_eq!(bench.pool.rejoin(0, now, &mut rng), None);
+    bench.tell(1, Verdict::Auth);
+    assert_eq!(bench.pool.rejoin(1, now, &mut rng), None);
+    assert_eq!(bench.pool.rejoin(2, now, &mut rng), None);
+}
+
+#[test]
+fn what_is_asked_for_by_name_counts_for_its_member() {
+    let mut rng = Rng::seeded(1);
+    let now = SimClock::default().now();
+    let mut pool = ProxyPool::parse("a:1\nb:1")
+        .and_then(|pool| pool.rate_per_proxy(Some(1.0)))
+        .unwrap()
+        .parallel_per_proxy(Some(1));
+    let (first, stranger) = ("a:1".parse().unwrap(), "c:1".parse().unwrap());
+    assert_eq!(pool.borrow(&stranger, now, &mut rng), None);
+    assert_eq!(pool.borrow(&first, now, &mut rng), Some(Ok(0)));
+    assert!(matches!(pool.borrow(&first, now, &mut rng), Some(Err(until)) if until > now));
+    pool.report(0, Verdict::Unknown, "h", 0, now, &mut rng);
+    let later = now + Duration::from_secs(1);
+    assert_eq!(pool.borrow(&first, now, &mut rng), Some(Err(later)));
+    let request = PickRequest { host: "h", tried: &[], retry: false };
+    let Pick::Use(route) = pool.pick(request, now, &mut rng) else { panic!("the other") };
+    assert_eq!(route.member, Some(1));
+}
+
+#[test]
+fn a_wait_for_the_revival_of_one_is_no_limit_of_another_unless_that_is_sooner() {
+    let mut bench = Bench::of(2).configure(|pool| pool.parallel_per_proxy(Some(1)));
+    bench.kill(0);
+    assert_eq!(bench.take("a.test", &[]), 1);
+    assert!(bench.at_limit(&[]) <= 0.1);
+    bench.tell(1, Verdict::Good);
+    bench.kill(1);
+    assert!(bench.not_before(&[]) > 0.1);
 }

@@ -65,6 +65,12 @@ impl Running {
                 let facts = Facts { status: Some(status), error: None, reused };
                 self.record(route, began, now, &facts, resend);
                 self.note(how);
+                if session.recipe().limits.is_some()
+                    && incoming.headers.contains_key(header::SET_COOKIE)
+                {
+                    let url = self.current.url.clone();
+                    self.challenges.push((route.identity, url, incoming.headers.clone()));
+                }
                 incoming.drain(DRAIN_BYTES, now.checked_add(self.drain_time_after(copy)));
                 return Next::Again;
             }

@@ -2,10 +2,14 @@
 
 use super::Step;
 use super::answer::{DRAIN_TIME, Next};
+use super::pause::Interrupted;
 use super::state::Running;
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Phase, WaitReason};
 use crate::message::{Hooks, NextAttempt, OpenBody, Request, Timings};
+use crate::policy::Busy;
 use crate::proxy::{Route, Verdict};
+use crate::rng::Rng;
+use crate::session::limits::{Slots, Visits};
 use crate::session::live::{Core, Session};
 use crate::session::numbers::Held;
 use crate::session::router::{Ask, Lease, Way};
@@ -22,30 +26,62 @@ impl Running {
         core: &mut Core,
         request: &Request,
         item: u64,
+        handed_out: bool,
     ) -> Step {
-        let mut resend = false;
-        let mut lost = None;
-        self.answers = 0;
+        let recipe = session.recipe();
+        if recipe.limits.is_some() {
+            let home = self.current.url.host_str().filter(|_| handed_out);
+            self.visits = Visits::from(home);
+        }
+        let mut course = self.resume();
         // A redirect stays on the way it came: the hop belongs to the same visit.
         let mut held: Option<(Route, Lease)> = None;
+        let mut has_slots = handed_out;
         loop {
             let now = core.now();
             if self.deadline.is_some_and(|deadline| now >= deadline) {
                 return self.too_late();
             }
-            let (mut route, lease) = match held.take() {
-                Some(way) => way,
-                None => match self.way(session, core, request, item, now) {
-                    Ok(way) => way,
-                    Err(step) => return step,
-                },
+            let slots = if std::mem::take(&mut has_slots) {
+                Slots::default()
+            } else {
+                let host = self.current.url.host_str();
+                match recipe.take_slots(host, &mut self.visits, now) {
+                    Ok(slots) => slots,
+                    Err(busy) => {
+                        // The lease ends here, and without a verdict: the visit is not over.
+                        course.way = held.take().map(|(route, _)| route).or(course.way);
+                        let until = free_again(busy, handed_out, now, &mut core.rng);
+                        return self.interrupt(core, course, until, WaitReason::Limit, now);
+                    }
+                }
             };
+            let way = match held.take() {
+                Some((route, lease)) => match lease.charge(now) {
+                    Ok(()) => Way::Go(route, lease),
+                    Err(until) => {
+                        course.way = Some(route);
+                        Way::NotBefore(until, WaitReason::Limit)
+                    }
+                },
+                None => self.ask_way(session, core, request, item, course.way.as_ref(), now),
+            };
+            let (mut route, lease) = match way {
+                Way::Go(route, lease) => (route, lease),
+                other => {
+                    recipe.give_slots_back(&slots);
+                    return self.no_way(session, core, course, other, now);
+                }
+            };
+            course.way = None;
+            self.unpack(core, &route, &mut course);
+            course.identity = Some(route.identity);
             if let Some(member) = route.member
                 && !self.tried.contains(&member)
             {
                 self.tried.push(member);
             }
-            route.fresh |= resend;
+            route.fresh |= course.resend;
             self.exit = session.recipe().exit_of(route.identity);
             let began = core.now();
             let outcome = match self.dress(core, &route) {
@@ -53,67 +89,65 @@ impl Running {
                     if let Err(error) = self.show(session, request, &route) {
                         return self.end(error);
                     }
-                    self.attempt(session, core, request, &route, lost)
+                    self.attempt(session, core, request, &route, course.lost)
                 }
                 Err(error) => Err(error),
             };
             let spent = core.now().saturating_duration_since(began);
             self.exchange = outcome.as_ref().ok().and_then(|incoming| incoming.exchange.clone());
             // The copy before this one, if there was one, counts to the same attempt.
-            let before = lost.take();
+            let before = course.lost.take();
             match outcome {
                 // RFC 9110, 15.5.9: the server closed what it took for idle, while the request was on
                 // its way. The answer is to a silence and not to the request.
                 Ok(incoming)
                     if incoming.status == 408
                         && incoming.connection.reused
-                        && !resend
+                        && !course.resend
                         && self.may_resend(Lost::of(true, spent).after(before)) =>
                 {
                     let facts = Facts { status: Some(408), error: None, reused: true };
-                    self.record(&route, began, core.now(), &facts, resend);
+                    self.record(&route, began, core.now(), &facts, course.resend);
                     self.note("the kept connection had timed out; sent again on a fresh one");
-                    (resend, lost) = (true, Some(Lost::of(true, spent).after(before)));
+                    course.resend = true;
+                    course.lost = Some(Lost::of(true, spent).after(before));
                     held = Some((route, lease));
                 }
                 Ok(incoming) => {
                     let timings = incoming.timings;
                     let copy = Lost::answered(&timings, spent).after(before);
+                    let resend = std::mem::take(&mut course.resend);
                     match self
                         .answered(session, core, request, &route, incoming, began, resend, copy)
                     {
                         Next::Hop { same_way: true } => {
-                            lease.charge(core.now());
-                            resend = false;
                             route.fresh = false;
                             held = Some((route, lease));
                         }
                         Next::Again => {
-                            lease.charge(core.now());
-                            resend = false;
                             route.fresh = false;
                             // Draining it took time as well.
                             let spent = core.now().saturating_duration_since(began);
-                            lost = Some(Lost::answered(&timings, spent).after(before));
+                            course.lost = Some(Lost::answered(&timings, spent).after(before));
                             held = Some((route, lease));
                         }
                         Next::Hop { same_way: false } => {
-                            resend = false;
                             lease.report(Verdict::Good, &mut core.rng);
                         }
                         Next::Step(step, verdict) => {
                             lease.report(verdict, &mut core.rng);
-                            return step;
+                            return self.kept_for_later(step);
                         }
                     }
                 }
                 Err(error) => {
                     let facts = Facts::of(&error);
+                    let resend = std::mem::take(&mut course.resend);
                     self.record(&route, began, core.now(), &facts, resend);
                     let copy = Lost::of(!error.is_unsent(), spent).after(before);
                     if error.is_stale() && !resend && self.may_resend(copy) {
                         self.note("the kept connection had died; sent again on a fresh one");
-                        (resend, lost) = (true, Some(copy));
+                        (course.resend, course.lost) = (true, Some(copy));
                         held = Some((route, lease));
                         continue;
                     }
@@ -129,25 +163,26 @@ impl Running {
                         // as each can be retired once only, that is bounded.
                         self.note("the credentials of this proxy were refused; on through another");
                         self.retrying = true;
-                        resend = false;
                         continue;
                     }
                     let arrived = before.is_some_and(Lost::is_read);
-                    return self.failed(session, core, error, arrived);
+                    let step = self.failed(session, core, error, arrived);
+                    return self.kept_for_later(step);
                 }
             }
         }
     }
 
-    /// Asks the router.
-    fn way(
+    /// Asks the router, for the way of an interrupted step first.
+    fn ask_way(
         &mut self,
         session: &Session,
         core: &mut Core,
         request: &Request,
         item: u64,
+        before: Option<&Route>,
         now: Instant,
-    ) -> Result<(Route, Lease), Step> {
+    ) -> Way {
         let ask = Ask {
             url: &self.current.url,
             overrides: &request.overrides,
@@ -156,31 +191,46 @@ impl Running {
             item,
             now,
         };
+        let again = before.and_then(|route| session.recipe().rejoin(route, &ask, &mut core.rng));
         let mut held = Held { worker: &mut core.number, url: &mut self.number };
-        match session.recipe().route(&ask, &mut held, &mut core.rng) {
-            Way::Go(route, lease) => Ok((route, lease)),
-            Way::NotBefore(until, reason) => {
-                if self.deadline.is_some_and(|deadline| until >= deadline) {
-                    return Err(match reason {
-                        WaitReason::NoProxy => self.end(Error::new(
-                            ErrorKind::NoProxyAlive,
-                            Phase::Prepare,
-                            crate::error::Fault::Proxy,
-                            "no proxy of the pool is usable before the deadline",
-                        )),
-                        _ => self.too_late(),
-                    });
-                }
-                match reason {
-                    WaitReason::Cooldown if self.lanes > 0 => {
-                        let until = self.turn_after(session, until, now);
-                        Err(Step::Wait { until, reason: WaitReason::Refused })
-                    }
-                    reason => Err(Step::Wait { until, reason }),
-                }
-            }
-            Way::None(error) => Err(self.end(error)),
+        again.unwrap_or_else(|| session.recipe().route(&ask, &mut held, &mut core.rng))
+    }
+
+    /// What becomes of a step for whose next attempt there is no way now.
+    fn no_way(
+        &mut self,
+        session: &Session,
+        core: &mut Core,
+        course: Interrupted,
+        way: Way,
+        now: Instant,
+    ) -> Step {
+        let (until, reason) = match way {
+            Way::NotBefore(until, reason) => (until, reason),
+            Way::None(error) => return self.end(error),
+            Way::Go(..) => (now, WaitReason::Limit),
+        };
+        if self.deadline.is_some_and(|deadline| until >= deadline) {
+            return match reason {
+                WaitReason::NoProxy => self.end(Error::new(
+                    ErrorKind::NoProxyAlive,
+                    Phase::Prepare,
+                    crate::error::Fault::Proxy,
+                    "no proxy of the pool is usable before the deadline",
+                )),
+                _ => self.too_late(),
+            };
         }
+        let (until, reason) = match reason {
+            WaitReason::Cooldown if self.lanes > 0 => {
+                (self.turn_after(session, until, now), WaitReason::Refused)
+            }
+            reason => (until, reason),
+        };
+        if course.is_empty() {
+            return Step::Wait { until, reason };
+        }
+        self.interrupt(core, course, until, reason, now)
     }
 
     /// Makes what the next attempt sends: the prepared request with cookies and credentials.
@@ -337,6 +387,18 @@ impl fmt::Display for Told<'_> {
         }
         let again = if *reused { ", kept-alive connection" } else { "" };
         write!(f, " in {:.1} ms{again}", elapsed.as_secs_f64() * 1000.0)
+    }
+}
+
+/// When to ask again where a limit is hit.
+fn free_again(busy: Busy, handed_out: bool, now: Instant, rng: &mut Rng) -> Instant {
+    /// Visits end unannounced.
+    const SOON: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(100));
+    match busy {
+        Busy::Run(until) | Busy::HostRate(until) => until,
+        // Who hands steps out keeps it until a visit ends.
+        Busy::Host if handed_out => now,
+        Busy::Host => now.checked_add(rng.between(SOON.0, SOON.1)).unwrap_or(now),
     }
 }
 

@@ -90,6 +90,9 @@ impl Running {
         if self.deadline.is_some_and(|deadline| from >= deadline) {
             return Err(Some("the deadline leaves no room for the slow lane"));
         }
+        if session.recipe().lanes_are_full(now) {
+            return Err(Some("half of what the run may hold waits in slow lanes already"));
+        }
         if let Some(why) = session.recipe().restraint.refuses_retry(host, now) {
             return Err(Some(why));
         }

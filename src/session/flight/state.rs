@@ -1,14 +1,19 @@
 //! What a flight remembers between two steps, and what it decides with it.
 
 use super::Step;
+use super::pause::Interrupted;
 use crate::error::{Attempt, AttemptError, Error, ErrorKind, Exchange, Fault, Phase, WaitReason};
 use crate::message::{Prepared, Request, Response, assemble};
 use crate::policy::{
     Category, Decision, Exhausted, Outcome, Retry, RetryState, Timeouts, WaitSource,
 };
+use crate::proxy::Identity;
+use crate::session::limits::Visits;
 use crate::session::live::{Core, Session};
+use http::HeaderMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use url::Url;
 
 /// A flight that has begun.
 #[derive(Debug)]
@@ -31,6 +36,12 @@ pub(super) struct Running {
     pub(super) attempts: Vec<Attempt>,
     /// How often this attempt has answered a challenge.
     pub(super) answers: u8,
+    /// The challenges that set cookies, of a run with limits only.
+    pub(super) challenges: Vec<(Identity, Url, HeaderMap)>,
+    /// The hosts that the present step sends to.
+    pub(super) visits: Visits,
+    /// Where the last step was interrupted.
+    pub(super) interrupted: Option<Box<Interrupted>>,
     /// Members of the proxy pool that this URL went through.
     pub(super) tried: Vec<usize>,
     /// The exit of the way that is taken, where it is known.
@@ -90,6 +101,9 @@ impl Running {
             hops: Vec::new(),
             attempts: Vec::new(),
             answers: 0,
+            challenges: Vec::new(),
+            visits: Visits::default(),
+            interrupted: None,
             tried: Vec::new(),
             exit: None,
             exchange: None,

@@ -207,7 +207,7 @@ impl Night<'_> {
         };
         worker.clock.sleep_until(self.now);
         let stepped = job.task.step(&worker.session, &*worker.clock);
-        let came = stepped.came();
+        let came = stepped.came(job.task.take_visits());
         let Stepped { made, outcome, .. } = stepped;
         let attempts = made.attempts;
         let ends = worker.clock.now();
@@ -234,7 +234,7 @@ impl Night<'_> {
         let attempted = came.attempted;
         match outcome {
             Outcome::Done(finished) | Outcome::Failed(finished) => {
-                self.scheduler.done(id, came, self.now);
+                self.scheduler.done(id, &came, self.now);
                 let reason = self.rule.as_ref().and_then(|rule| rule(&finished));
                 self.finish(job.number, &finished);
                 if let Some(reason) = reason {
@@ -253,7 +253,7 @@ impl Night<'_> {
     }
 
     fn stop(&mut self, reason: StopReason) {
-        self.scheduler.stop(self.now);
+        self.scheduler.stop();
         self.stopped.get_or_insert(reason);
     }
 

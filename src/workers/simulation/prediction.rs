@@ -26,14 +26,14 @@ impl Simulation {
         if !mean.is_zero() {
             builder = builder.latency(Latency::fixed(mean)?);
         }
-        let pace = self.pool.pace();
-        if let Some(attempts) = pace.per_host {
+        let limits = self.pool.limits();
+        if let Some(attempts) = limits.per_host {
             builder = builder.per_host(attempts as u64);
         }
-        if let Some(rate) = pace.rate {
+        if let Some(rate) = limits.rate {
             builder = builder.rate(rate);
         }
-        if let Some(rate) = pace.host_rate {
+        if let Some(rate) = limits.host_rate {
             builder = builder.per_host_rate(rate);
         }
         if self.faults.failure_rate() > 0.0 {

@@ -4,7 +4,7 @@ use crate::values::{self, Lane, Limit, Rate, Workers};
 use crate::window::{self, When};
 use clap::{Args, ValueEnum};
 use longhaul::policy::{Budget, Concurrency, FailureShare, Methods, Statuses};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 /// How much at a time.
@@ -15,10 +15,24 @@ pub(crate) struct PaceArgs {
     #[arg(short, long, value_name = "N|auto", allow_negative_numbers = true, value_parser = values::pool, help_heading = "Pace")]
     pub(crate) workers: Option<Workers>,
 
-    /// Requests per time over all workers, evenly spaced, such as 5/s or 300/min. Default: no
-    /// limit.
+    /// Requests per time over all workers, every attempt counted and evenly spaced, such as 5/s or
+    /// 300/min. Default: no limit.
     #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Pace")]
     pub(crate) rate: Option<Rate>,
+
+    /// Requests of --rate that may be made at once after a while with fewer. Default: 1; from 200/s
+    /// on what falls into 10 ms.
+    #[arg(long, value_name = "N", requires = "rate", allow_negative_numbers = true, value_parser = values::count::<NonZeroU32>, help_heading = "Pace")]
+    pub(crate) burst: Option<NonZeroU32>,
+
+    /// Requests per time to one host, counted as for --rate; other hosts go on. Default: no limit.
+    #[arg(long, value_name = "N/s", allow_negative_numbers = true, value_parser = values::rate, help_heading = "Pace")]
+    pub(crate) host_rate: Option<Rate>,
+
+    /// Requests of --host-rate that may be made at once to one host. Default: 1; from 200/s on what
+    /// falls into 10 ms.
+    #[arg(long, value_name = "N", requires = "host_rate", allow_negative_numbers = true, value_parser = values::count::<NonZeroU32>, help_heading = "Pace")]
+    pub(crate) host_burst: Option<NonZeroU32>,
 
     /// Requests in flight to one host at most. Default: no limit but the workers.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::count::<NonZeroUsize>, help_heading = "Pace")]

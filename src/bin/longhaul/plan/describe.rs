@@ -85,6 +85,15 @@ impl Plan {
         };
         if let Some(rate) = self.rate {
             let _ = write!(text, ", at most {} requests per second together", rate.per_second);
+            if let Some(burst) = self.burst {
+                let _ = write!(text, " in bursts of {burst}");
+            }
+        }
+        if let Some(rate) = self.host_rate {
+            let _ = write!(text, ", at most {} per second to one host", rate.per_second);
+            if let Some(burst) = self.host_burst {
+                let _ = write!(text, " in bursts of {burst}");
+            }
         }
         if let Some(per_host) = self.per_host {
             let _ = write!(text, ", at most {per_host} to one host at a time");

@@ -109,7 +109,8 @@ fn constraints(
     mut builder: CapacityBuilder,
     args: &PlanArgs,
 ) -> Result<CapacityBuilder, UsageError> {
-    let PaceArgs { workers: _, rate, per_host } = &args.pace;
+    // A burst shortens the beginning of a run, and nothing else.
+    let PaceArgs { workers: _, rate, burst: _, host_rate, host_burst: _, per_host } = &args.pace;
     if args.packages.is_empty() && args.bindings.is_some() {
         return Err(UsageError::new("--bindings", "there is no package to share; add --package N"));
     }
@@ -128,6 +129,9 @@ fn constraints(
     }
     if let Some(rate) = rate {
         builder = builder.rate(rate.per_second);
+    }
+    if let Some(rate) = host_rate {
+        builder = builder.per_host_rate(rate.per_second);
     }
     if let Some(bytes) = args.page_weight {
         builder = builder.page_bytes(bytes);

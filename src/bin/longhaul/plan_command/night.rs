@@ -58,6 +58,15 @@ pub(crate) fn simulate(
     if let Some(rate) = args.pace.rate {
         pool = pool.rate(rate.per_second);
     }
+    if let Some(burst) = args.pace.burst {
+        pool = pool.rate_burst(burst.get());
+    }
+    if let Some(rate) = args.pace.host_rate {
+        pool = pool.host_rate(rate.per_second);
+    }
+    if let Some(burst) = args.pace.host_burst {
+        pool = pool.host_rate_burst(burst.get());
+    }
     if let Some(per_host) = args.pace.per_host.map(NonZeroUsize::get) {
         pool = pool.per_host(per_host);
     }
