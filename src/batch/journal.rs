@@ -242,6 +242,9 @@ impl Journal {
                     (&file).write_all(b"\n").map_err(wrong)?;
                     length += 1;
                 }
+                // Whoever killed the run before did not wait for it, and from now on what stands
+                // here counts as done.
+                file.sync_data().map_err(wrong)?;
                 (file, length)
             }
             Existing::Refuse | Existing::Overwrite => {
