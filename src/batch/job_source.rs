@@ -173,6 +173,11 @@ impl Claimed {
         })
     }
 
+    /// The lease under which it was handed out.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
     /// A job that describes no request; the id stands in its record.
     pub fn bad(id: impl Into<String>, error: Error) -> Self {
         Self { job: Job::Bad { error, id: id.into(), text: String::new() }, lease: None }

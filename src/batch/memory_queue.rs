@@ -297,3 +297,73 @@ impl fmt::Debug for DeadLetter {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::{SimClock, secs};
+
+    fn claim(queue: &MemoryQueue, most: usize) -> Vec<Lease> {
+        let mut jobs = Vec::new();
+        queue.claim(most, &mut jobs, &|| true).unwrap();
+        assert!(jobs.is_empty(), "nothing once the run is over");
+        queue.claim(most, &mut jobs, &|| false).unwrap();
+        jobs.into_iter().map(|job| job.lease.unwrap()).collect()
+    }
+
+    #[test]
+    fn who_comes_too_late_changes_nothing() {
+        let clock = Arc::new(SimClock::default());
+        let queue = MemoryQueue::new(clock.clone()).lease(secs(60.0));
+        queue.push("http://h/1");
+        queue.push("http://h/2");
+        let first = claim(&queue, 9);
+        clock.advance(secs(59.0));
+        assert!(queue.extend(&[first[0].id.clone()]).unwrap().is_empty());
+        clock.advance(secs(1.0));
+        assert_eq!((queue.waiting(), queue.handed_out()), (1, 1));
+        let second = claim(&queue, 9);
+        assert_eq!((second.len(), second[0].deliveries), (1, 2));
+        let late = [first[1].id.clone(), "nonsense".into(), "9.x".into()];
+        assert_eq!(queue.extend(&late).unwrap().ids(), late);
+        assert_eq!(queue.acknowledge(&late).unwrap().ids(), late);
+        assert_eq!(queue.dead_letter(&late[0], "late").unwrap().ids().len(), 1);
+        queue.give_back(&late).unwrap();
+        assert_eq!((queue.waiting(), queue.handed_out(), queue.acknowledged()), (0, 2, 0));
+        let both = [first[0].id.clone(), second[0].id.clone()];
+        assert!(queue.acknowledge(&both).unwrap().is_empty());
+        // Once more does no harm, and says so.
+        assert_eq!(queue.acknowledge(&both).unwrap().ids(), both);
+        assert_eq!((queue.waiting(), queue.handed_out(), queue.acknowledged()), (0, 0, 2));
+    }
+
+    #[test]
+    fn what_is_given_back_is_first_and_was_not_delivered() {
+        let queue = MemoryQueue::new(Arc::new(SimClock::default()));
+        (1..=3).for_each(|number| queue.push(format!("http://h/{number}")));
+        let leases = claim(&queue, 2);
+        assert_eq!((leases.len(), leases[0].lasts), (2, None));
+        queue.give_back(&[leases[0].id.clone()]).unwrap();
+        let again = claim(&queue, 1);
+        assert_eq!((again[0].deliveries, again[0].id.as_str()), (1, "1.3"));
+    }
+
+    #[test]
+    fn a_closed_queue_ends_when_nothing_can_come_back() {
+        let clock = Arc::new(SimClock::default());
+        let queue = MemoryQueue::new(clock.clone()).lease(secs(60.0));
+        queue.push("http://h/1");
+        queue.close();
+        let lease = claim(&queue, 9);
+        let mut jobs = Vec::new();
+        // Somebody has it, and time goes on while it is waited for.
+        let passes = || {
+            clock.advance(secs(40.0));
+            queue.extend(&[lease[0].id.clone()]).unwrap().is_empty() && false
+        };
+        assert_eq!(queue.claim(9, &mut jobs, &passes).unwrap(), Supply::Ended);
+        assert!(jobs.is_empty() && clock.elapsed() > secs(60.0));
+        assert!(queue.acknowledge(&[lease[0].id.clone()]).unwrap().is_empty());
+        assert_eq!(queue.claim(9, &mut jobs, &|| false).unwrap(), Supply::Ended);
+    }
+}
