@@ -219,11 +219,11 @@ impl JobSource for MemoryQueue {
         is_over: &dyn Fn() -> bool,
     ) -> Result<Supply, Error> {
         let began = self.shared.clock.now();
-        let mut state = self.lock();
         loop {
             if is_over() {
                 return Ok(Supply::More);
             }
+            let mut state = self.lock();
             self.take_back_expired(&mut state);
             self.hand_out(&mut state, most, jobs);
             if !jobs.is_empty() {
@@ -235,8 +235,7 @@ impl JobSource for MemoryQueue {
             if state.closed && (state.out.is_empty() || is_quiet) {
                 return Ok(Supply::Ended);
             }
-            let woken = self.shared.changed.wait_timeout(state, LOOK_UP);
-            (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
+            drop(self.shared.changed.wait_timeout(state, LOOK_UP));
         }
     }
 
@@ -359,7 +358,7 @@ mod tests {
         // Somebody has it, and time goes on while it is waited for.
         let passes = || {
             clock.advance(secs(40.0));
-            queue.extend(&[lease[0].id.clone()]).unwrap().is_empty() && false
+            !queue.extend(&[lease[0].id.clone()]).unwrap().is_empty()
         };
         assert_eq!(queue.claim(9, &mut jobs, &passes).unwrap(), Supply::Ended);
         assert!(jobs.is_empty() && clock.elapsed() > secs(60.0));
