@@ -111,6 +111,7 @@ pub struct BatchBuilder {
     to: Option<To>,
     existing: Existing,
     workers: Option<usize>,
+    permits: Option<usize>,
     concurrency: Concurrency,
     per_host: Option<usize>,
     rate: Option<f64>,
@@ -215,6 +216,17 @@ impl BatchBuilder {
     /// That of [`WorkerPool`](crate::workers::WorkerPoolBuilder::workers).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
+        self
+    }
+
+    /// How many URLs are held at once at most, in whatever state. With a queue that others share, what
+    /// is held nobody else has, and besides, up to 32 jobs are in hand; but URLs that were told to
+    /// wait count, too, and leave fewer for those that could be sent.
+    ///
+    /// # Defaults
+    /// That of [`WorkerPool`](crate::workers::WorkerPoolBuilder::permits).
+    pub fn permits(mut self, urls: usize) -> Self {
+        self.permits = Some(urls);
         self
     }
 
@@ -591,6 +603,9 @@ impl BatchBuilder {
         if let Some(workers) = self.workers {
             pool = pool.workers(workers);
         }
+        if let Some(permits) = self.permits {
+            pool = pool.permits(permits);
+        }
         if let Some(per_host) = self.per_host {
             pool = pool.per_host(per_host);
         }
@@ -666,6 +681,7 @@ impl Batch {
             to: None,
             existing: Existing::Refuse,
             workers: None,
+            permits: None,
             concurrency: Concurrency::Fixed,
             per_host: None,
             rate: None,
@@ -810,7 +826,7 @@ impl Batch {
         let Plan { input, found, promised } = prepared.plan;
         let adaptive = settings.concurrency == Concurrency::Adaptive;
         let is_over = Arc::new(move || stopper.reason().is_some());
-        let jobs = settings.source.jobs(prepared.known, is_over);
+        let jobs = settings.source.jobs(prepared.known, is_over).within(pool.permits());
         match total {
             Some(total) => log::info!(target: "longhaul::run", "begins, with {total} URLs to do"),
             None => log::info!(target: "longhaul::run", "begins, with as many URLs as come"),

@@ -12,9 +12,6 @@ use crate::time::Clock;
 use std::fmt;
 use std::sync::Arc;
 
-/// How many jobs are claimed at once. They are soon fed, and withheld from others until then.
-const AT_ONCE: usize = 32;
-
 /// The jobs of a source, one by one.
 pub(super) struct Claims {
     jobs: Jobs,
@@ -33,7 +30,7 @@ impl Claims {
     fn claim(&mut self) {
         let Self { jobs, board, .. } = self;
         let is_over = || (jobs.is_over)() || board.is_ended();
-        match jobs.source.claim(AT_ONCE, &mut self.ready, &is_over) {
+        match jobs.source.claim(jobs.at_once, &mut self.ready, &is_over) {
             Ok(Supply::More) => {}
             Ok(Supply::Ended) => self.ended = true,
             Err(error) => {
@@ -89,7 +86,7 @@ impl Iterator for Claims {
                     return Some(claimed);
                 }
             }
-            if self.ended || self.board.is_ended() {
+            if self.ended || (self.jobs.is_over)() || self.board.is_ended() {
                 return None;
             }
             self.claim();

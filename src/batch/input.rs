@@ -21,6 +21,9 @@ enum Of {
     Jobs(Arc<dyn JobSource>),
 }
 
+/// How many jobs are claimed at once at most. They are soon fed, and withheld from others until then.
+const AT_ONCE: usize = 32;
+
 /// Says whether the run is over.
 pub(super) type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -30,6 +33,16 @@ pub(super) struct Jobs {
     /// What is left out of it; `None` where the source does so itself.
     pub(super) done: Option<DoneBefore>,
     pub(super) is_over: IsOver,
+    /// How many are claimed at once.
+    pub(super) at_once: usize,
+}
+
+impl Jobs {
+    /// Claims no more at once than the run holds anyway.
+    pub(super) fn within(mut self, permits: usize) -> Self {
+        self.at_once = self.at_once.min(permits).max(1);
+        self
+    }
 }
 
 impl Input {
@@ -51,14 +64,14 @@ impl Input {
         match self.0 {
             Of::Jobs(source) => {
                 let done = Some(known.done).filter(|done| !done.is_empty());
-                Jobs { source, done: done.map(DoneBefore::new), is_over }
+                Jobs { source, done: done.map(DoneBefore::new), is_over, at_once: AT_ONCE }
             }
             Of::Lines(source) => {
                 let may_block = source.may_block();
                 let asked = Arc::clone(&is_over);
                 let items = source.surveyed(known).until(move || asked());
                 let source = Arc::new(LineJobs::new(items, may_block));
-                Jobs { source, done: None, is_over }
+                Jobs { source, done: None, is_over, at_once: AT_ONCE }
             }
         }
     }

@@ -11,20 +11,6 @@
 //! hours while jobs end that have to be acknowledged. So the methods take `&self` and a source is
 //! `Sync`: a client of a distant queue keeps one connection for claims, which block, and one for
 //! everything else. What a source of lines has to lock for this, it locks once for many lines.
-//!
-//! **What a run promises.**
-//! - A job is acknowledged once its record is durable in the [`Sink`](super::Sink), never before.
-//! - It is then acknowledged or dead-lettered exactly once, unless the source fails.
-//! - Leases are extended at half of their time, as long as the job waits for its turn, flies, waits
-//!   between two attempts or for another pass, or has ended and is not durable yet.
-//! - What has not ended when the run is over (a stop, an abort) is given back. Where the process is
-//!   killed, nothing is said, and the leases run out.
-//! - A job whose lease is lost is somebody else's: if it has no record yet, it gets none here, for
-//!   the other one writes it. Where the loss shows only when the job is acknowledged, its record
-//!   stands, and the job may have a second one elsewhere: that is the *at least once* of every queue.
-//! - A job that was handed out too often is not tried again, since it may be what kills the process
-//!   ([`max_deliveries`](super::BatchBuilder::max_deliveries)). It gets its record, and goes to the
-//!   dead letters; as does one that describes no request.
 
 use super::Key;
 use super::item::{Item, Place};
@@ -34,9 +20,23 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A list or queue of jobs.
+/// A list or queue of jobs. `docs/batches.md` has one as an example.
 ///
-/// See the example in [docs/batches.md](https://docs.rs/longhaul).
+/// A run claims on one thread and says everything else on another, at the same time.
+///
+/// # What a run promises
+/// - A job is acknowledged once its record is durable in the [`Sink`](super::Sink), never before.
+/// - It is then acknowledged or dead-lettered exactly once, unless the source fails.
+/// - Leases are extended at half of their time, as long as the job waits for its turn, flies, waits
+///   between two attempts or for another pass, or has ended and is not durable yet.
+/// - What has not ended when the run is over (a stop, an abort) is given back. Where the process is
+///   killed, nothing is said, and the leases run out.
+/// - A job whose lease is lost is somebody else's: if it has no record yet, it gets none here, for
+///   the other one writes it. Where the loss shows only when the job is acknowledged, its record
+///   stands, and the job may have a second one elsewhere: that is the *at least once* of every queue.
+/// - A job that was handed out too often is not tried again, since it may be what kills the process
+///   ([`max_deliveries`](super::BatchBuilder::max_deliveries)). It gets its record, and goes to the
+///   dead letters; as does one that describes no request.
 pub trait JobSource: Send + Sync {
     /// Adds up to `most` jobs to `jobs`, waiting while there is none.
     ///
@@ -171,6 +171,11 @@ impl Claimed {
             Entry::Bad { error, key, text, .. } => Some(Self::of_bad(error, key, text)),
             Entry::Broken(_) => None,
         })
+    }
+
+    /// The lease under which it was handed out.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
     }
 
     /// A job that describes no request; the id stands in its record.

@@ -13,9 +13,13 @@
 //! ```
 //!
 //! What this layer decides: which lines are the same ([`Key`]), which failures get another pass,
-//! what is in a [`Record`], when a record counts as written ([`Sink`]), what a resumption takes
+//! what is in a [`Record`], when a record counts as durable ([`Sink`]), what a resumption takes
 //! again ([`Journal`]), and when a run is over ([`Stopped`]). How a request is sent and retried is
 //! the business of the layers below.
+//!
+//! **Sources and sinks.** Both ends are traits. A [`JobSource`] hands jobs out, perhaps under leases,
+//! and is told what became of them, a job as done only when its record is durable in the [`Sink`].
+//! Lines are a [`Source`], which nobody has to be told anything; [`IterSource`] takes any iterator.
 //!
 //! **Refusals.** A URL that is refused (403, or what the user calls a block page) goes through the slow
 //! lane within its pass; see [`BatchBuilder::slow_lane`].
@@ -47,6 +51,8 @@ mod key;
 mod keyset;
 mod lease_book;
 mod line_jobs;
+#[cfg(any(test, feature = "lab"))]
+mod memory_queue;
 mod pace;
 mod parallel;
 mod parts;
@@ -82,6 +88,8 @@ pub use iter_source::{IntoJob, IterSource};
 pub use job_source::{Claimed, JobSource, Lease, LeaseId, Lost, Supply};
 pub use journal::{Done, Existing, Found, Journal};
 pub use key::Key;
+#[cfg(any(test, feature = "lab"))]
+pub use memory_queue::{DeadLetter, MemoryQueue};
 pub use parts::parts_of;
 pub use proxy_check::{
     CheckedProxy, ExitCount, Field, HeaderChanges, ProxyCheck, ProxyChecks, ProxyState, Rotates,

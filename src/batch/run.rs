@@ -352,4 +352,6 @@ impl<J: Jobs> Run<'_, J> {
 }
 
 #[cfg(test)]
+mod queue_tests;
+#[cfg(test)]
 mod tests;

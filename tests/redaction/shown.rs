@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use http::Method;
-use longhaul::batch::{Done, Entry, Source};
+use longhaul::batch::{
+    Claimed, Done, Entry, Input, IterSource, JobSource, MemoryQueue, Place, Source,
+};
 use longhaul::error::{ErrorKind, Fault, Phase};
 use longhaul::message::{Auth, Body, Netrc, RedirectRules, Request, Settings, follow, prepare};
 use longhaul::proxy::{EnvProxies, Identity, Route, resolve_proxy};
@@ -189,8 +191,21 @@ fn lines_of_the_input() {
             if let Entry::Item(item) = entry {
                 assert_hidden("Item", &item);
                 assert_clean("id", &item.id());
+                assert_hidden("Claimed", &Claimed::from(item));
             }
         }
+        let place = Place { source: "queue".into(), line: 1 };
+        assert_hidden("Claimed", &Claimed::line(&line, place).unwrap());
+        assert_hidden("Input", &Input::from(Source::urls([line.clone()])));
+        assert_hidden("IterSource", &IterSource::new([line.clone()]));
+        let queue = MemoryQueue::new(Arc::new(SimClock::default()));
+        queue.push(line.clone());
+        assert_hidden("MemoryQueue", &queue);
+        let mut jobs = Vec::new();
+        queue.claim(1, &mut jobs, &|| false).unwrap();
+        let lost = queue.dead_letter(&"1.1".into(), "of no use").unwrap();
+        assert!(lost.is_empty());
+        assert_hidden("DeadLetter", &queue.dead_letters());
         if let Err(error) = Source::urls([line]).check(&Done::default()) {
             assert_silent("check", &error);
         }

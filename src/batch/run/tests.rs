@@ -131,6 +131,28 @@ fn play(url: &str, asked: usize) -> Result<Response, Error> {
     }
 }
 
+/// A run in one pass, whose records go nowhere.
+fn run_of(jobs: &Scripted) -> Run<'_, Scripted> {
+    Run {
+        jobs,
+        clock: Arc::new(SimClock::default()),
+        sync_each: false,
+        max_deliveries: 5,
+        sink: Box::new(RecordWriter::stream("nowhere", io::sink())),
+        keep: Keep::Nothing,
+        passes: 1,
+        pass_settings: PassSettings::default(),
+        most_held: MOST_HELD,
+        total: None,
+        sampling: None,
+        window: Window::default(),
+        stop_on_failures: None,
+        on_progress: None,
+        on_record: None,
+        watched: Wanted::default(),
+    }
+}
+
 fn lines(source: Source) -> input::Jobs {
     Input::from(source).jobs(Known::default(), Arc::new(|| false))
 }
@@ -147,22 +169,11 @@ fn run_watched(
     watched: Wanted,
 ) -> Ended {
     Run {
-        jobs,
-        clock: Arc::new(SimClock::default()),
-        sync_each: false,
-        max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        keep: Keep::Nothing,
         passes,
-        pass_settings: PassSettings::default(),
         most_held,
-        total: None,
-        sampling: None,
-        window: Window::default(),
-        stop_on_failures: None,
-        on_progress: None,
-        on_record: None,
         watched,
+        ..run_of(jobs)
     }
     .run(lines(Source::urls(urls.iter().copied())))
 }
@@ -285,22 +296,9 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
     let (jobs, page) = (Scripted::new(play), Page::default());
     let reader = io::BufReader::new(io::Read::chain(io::Cursor::new(b"http://h/ok\n"), Fails));
     let ended = Run {
-        jobs: &jobs,
-        clock: Arc::new(SimClock::default()),
-        sync_each: false,
-        max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        keep: Keep::Nothing,
         passes: 2,
-        pass_settings: PassSettings::default(),
-        most_held: MOST_HELD,
-        total: None,
-        sampling: None,
-        window: Window::default(),
-        stop_on_failures: None,
-        on_progress: None,
-        on_record: None,
-        watched: Wanted::default(),
+        ..run_of(&jobs)
     }
     .run(lines(Source::new().add_reader("pipe", reader)));
     assert_eq!(page.said(), said(&[("ok", "ok", 1, 1)]));
@@ -319,22 +317,12 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
     let moving = Arc::clone(&clock);
     let urls: Vec<_> = (0..10).map(|n| format!("http://h/{n}")).collect();
     Run {
-        jobs: &jobs,
         clock,
-        sync_each: false,
-        max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page)),
-        keep: Keep::Nothing,
-        passes: 1,
-        pass_settings: PassSettings::default(),
-        most_held: MOST_HELD,
         total: Some(10),
-        sampling: None,
-        window: Window::default(),
-        stop_on_failures: None,
         on_progress: Some(Box::new(move |progress| seen.lock().unwrap().push(*progress))),
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_millis(30)))),
-        watched: Wanted::default(),
+        ..run_of(&jobs)
     }
     .run(lines(Source::urls(urls)));
     let told: Vec<_> = told.lock().unwrap().iter().map(|p| (p.ok, p.elapsed.as_millis())).collect();
@@ -365,22 +353,9 @@ fn bodies_are_named_in_their_records() {
     let (jobs, page) = (Scripted::new(play), Page::default());
     let folder = tempfile::tempdir().unwrap();
     Run {
-        jobs: &jobs,
-        clock: Arc::new(SimClock::default()),
-        sync_each: false,
-        max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
         keep: Keep::Bodies(Bodies::new(folder.path()).unwrap()),
-        passes: 1,
-        pass_settings: PassSettings::default(),
-        most_held: MOST_HELD,
-        total: None,
-        sampling: None,
-        window: Window::default(),
-        stop_on_failures: None,
-        on_progress: None,
-        on_record: None,
-        watched: Wanted::default(),
+        ..run_of(&jobs)
     }
     .run(lines(Source::urls(["http://h/ok", "http://h/404", "http://h/timeout"])));
     let files: Vec<_> = page.records().into_iter().map(|record| record.body_file).collect();
@@ -395,22 +370,10 @@ fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
     let own = Some(own.parse().unwrap());
     let recipe = crate::Session::builder();
     let ended = Run {
-        jobs: &jobs,
-        clock: Arc::new(SimClock::default()),
-        sync_each: false,
-        max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        keep: Keep::Nothing,
         passes: 2,
-        pass_settings: PassSettings::default(),
-        most_held: MOST_HELD,
-        total: None,
         sampling: Some(Sampling::new("http://e/echo".to_owned(), 3, own, recipe)),
-        window: Window::default(),
-        stop_on_failures: None,
-        on_progress: None,
-        on_record: None,
-        watched: Wanted::default(),
+        ..run_of(&jobs)
     }
     .run(lines(Source::urls((0..10).map(|n| format!("http://h/{n}")))));
     (jobs, page, ended)
@@ -464,22 +427,14 @@ fn run_until(
     let clock = Arc::new(SimClock::default());
     let moving = Arc::clone(&clock);
     Run {
-        jobs,
         clock,
-        sync_each: false,
-        max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
-        keep: Keep::Nothing,
         passes: 2,
-        pass_settings: PassSettings::default(),
         most_held: 1,
-        total: None,
-        sampling: None,
         window,
         stop_on_failures: rule.map(|rule| LastOutcomes::new(rule.parse().unwrap())),
-        on_progress: None,
         on_record: Some(Box::new(move |_| moving.advance(Duration::from_secs(1)))),
-        watched: Wanted::default(),
+        ..run_of(jobs)
     }
     .run(lines(Source::urls(urls.iter().copied())))
 }
@@ -542,4 +497,98 @@ fn later_passes_have_settings_of_their_own() {
     assert!(
         matches!(again.overrides.timeouts, crate::message::Setting::Set(set) if set == timeouts)
     );
+}
+
+/// A sink that tells what it is asked for.
+struct Told(Arc<Mutex<Vec<String>>>, u64);
+
+impl Sink for Told {
+    fn write(
+        &mut self,
+        record: &Record,
+        response: Option<&Response>,
+        _: Instant,
+    ) -> Result<(), SinkError> {
+        let body = response.map(|response| String::from_utf8_lossy(response.body()).into_owned());
+        self.0.lock().unwrap().push(format!("{} {}", record.url, body.unwrap_or_default()));
+        self.1 += 1;
+        Ok(())
+    }
+
+    fn sync(&mut self, _: Instant) -> Result<(), SinkError> {
+        self.0.lock().unwrap().push("sync".to_owned());
+        Ok(())
+    }
+
+    fn durable(&self) -> u64 {
+        self.1
+    }
+
+    fn rely_on(&mut self, files: &mut Vec<std::path::PathBuf>) -> Result<(), SinkError> {
+        self.0.lock().unwrap().push(format!("{} file", files.drain(..).count()));
+        Ok(())
+    }
+}
+
+#[test]
+fn each_record_is_durable_before_the_next_where_that_is_asked_for() {
+    for (sync_each, wanted) in [
+        (false, vec!["1 file", "http://h/1 body", "http://h/timeout ", "sync"]),
+        // The file was synced before, so the sink has nothing to rely on.
+        (true, vec!["http://h/1 body", "sync", "http://h/timeout ", "sync", "sync"]),
+    ] {
+        let (jobs, folder) = (Scripted::new(play), tempfile::tempdir().unwrap());
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let ended = Run {
+            sync_each,
+            sink: Box::new(Told(Arc::clone(&told), 0)),
+            keep: Keep::Bodies(Bodies::new(folder.path()).unwrap()),
+            ..run_of(&jobs)
+        }
+        .run(lines(Source::urls(["http://h/1", "http://h/timeout"])));
+        assert_eq!(*told.lock().unwrap(), wanted);
+        assert!(ended.stopped.is_none());
+    }
+}
+
+#[test]
+fn an_iterator_of_requests_urls_and_mistakes_is_an_input() {
+    use crate::batch::{Claimed, FnSink, Item, IterSource, Place};
+    let place = Place { source: "mine".into(), line: 3 };
+    let meta = "[1]".parse::<crate::batch::Meta>().unwrap();
+    let url = |path: &str| Ok(crate::Request::new(http::Method::GET, format!("http://h/{path}")));
+    let mistake = || Err(Error::config("no such page"));
+    let jobs: Vec<Claimed> = vec![
+        Item::new(url("item").unwrap(), place.clone()).meta(meta).into(),
+        Claimed::line("http://h/line", place).unwrap(),
+        Claimed::bad("the third", Error::config("nothing")),
+    ];
+    let told: Arc<Mutex<Vec<(String, String, bool)>>> = Arc::default();
+    for source in [
+        Input::from(IterSource::new(["http://h/1", "http://h/1"])),
+        Input::from(IterSource::new([url("2"), mistake()])),
+        Input::from(IterSource::new(jobs)),
+    ] {
+        let (jobs, told) = (Scripted::new(play), Arc::clone(&told));
+        let sink = FnSink::new(move |record, response| {
+            let line = (record.url.clone(), record.class.to_string(), response.is_some());
+            told.lock().unwrap().push(line);
+            Ok(())
+        });
+        let ended = Run { sink: Box::new(sink), ..run_of(&jobs) }
+            .run(source.jobs(Known::default(), Arc::new(|| false)));
+        assert!(ended.stopped.is_none());
+    }
+    let told = told.lock().unwrap();
+    let told: Vec<_> = told.iter().map(|(u, c, r)| (u.as_str(), c.as_str(), *r)).collect();
+    let wanted = [
+        ("http://h/1", "ok", true),
+        ("http://h/1", "ok", true),
+        ("http://h/2", "ok", true),
+        ("", "input", false),
+        ("http://h/item", "ok", true),
+        ("http://h/line", "ok", true),
+        ("", "input", false),
+    ];
+    assert_eq!(told, wanted);
 }

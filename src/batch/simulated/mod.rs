@@ -23,6 +23,7 @@ use self::plan::{Blow, Plan};
 use super::exit_sample::Sampling;
 use super::feed::{Feed, PassSettings};
 use super::journal::{Done, Existing, Journal};
+use super::keep::Keep;
 use super::run::{Ended, Jobs, Run};
 use super::source::{Known, Source};
 use super::stop::Stopped;
@@ -292,7 +293,7 @@ fn live(
         sink: Box::new(RecordWriter::output("page", Box::new(page.clone()), results.len() as u64)),
         sync_each: plan.sync_each,
         max_deliveries: 5,
-        bodies: None,
+        keep: Keep::Nothing,
         passes: plan.passes,
         pass_settings: PassSettings::default(),
         most_held: plan.most_held,
