@@ -311,7 +311,7 @@ impl<J: Jobs> Run<'_, J> {
 
     fn write(&mut self, finished: &Finished, record: &mut Record) -> Result<(), SinkError> {
         self.keep.store(finished, record, self.clock.wall())?;
-        if let Some(files) = self.keep.unsynced() {
+        if let Some(files) = self.keep.unsynced().filter(|files| !files.is_empty()) {
             if self.sync_each {
                 sync_bodies(&std::mem::take(files))?;
             } else {

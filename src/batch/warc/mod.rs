@@ -262,7 +262,7 @@ impl Warc {
         }
         if let Err(error) = self.file.write_all(&group.bytes) {
             if let Err(error) = self.file.set_len(self.complete) {
-                log::warn!("{path}: a torn record is left at its end: {error}");
+                log::warn!(target: "longhaul::results", "{path}: a torn record is left at its end: {error}");
             }
             return Err(failed(error));
         }
