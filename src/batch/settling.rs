@@ -125,16 +125,19 @@ impl Settling {
                     } else if shared.leases.release(id) {
                         self.lost += 1;
                         log::warn!(
- target: "longhaul::source",
- "the lease of job {id} is lost; another consumer has it");
+                            target: "longhaul::source",
+                            "the lease of job {id} is lost; another consumer has it"
+                        );
                     }
                 }
                 Ok(())
             }
             Err(error) => {
                 log::warn!(
- target: "longhaul::source",
- "{} leases cannot be extended: {error}", due.len());
+                    target: "longhaul::source",
+                    "{} leases cannot be extended: {error}",
+                    due.len()
+                );
                 let over = self.board.lock().leases.expire(&due, now);
                 self.lost += over as u64;
                 if over == 0 { Ok(()) } else { Err(error) }
@@ -149,8 +152,9 @@ impl Settling {
         }
         if let Err(error) = self.tell(durable) {
             log::warn!(
- target: "longhaul::source",
- "jobs that are done cannot be acknowledged yet: {error}");
+                target: "longhaul::source",
+                "jobs that are done cannot be acknowledged yet: {error}"
+            );
             self.quiet_until = now.checked_add(PAUSE);
         }
     }
@@ -242,10 +246,10 @@ impl Settling {
         for id in lost.ids() {
             self.lost += 1;
             log::warn!(
-            target: "longhaul::source",
-            "the lease of job {id} was lost before it was acknowledged; it may have a second \
-                            record, from another consumer"
-                       );
+                target: "longhaul::source",
+                "the lease of job {id} was lost before it was acknowledged; it may have a second \
+                 record, from another consumer"
+            );
         }
     }
 
@@ -257,8 +261,10 @@ impl Settling {
         for some in held.chunks(AT_ONCE) {
             if let Err(error) = self.source.give_back(some) {
                 log::warn!(
- target: "longhaul::source",
- "{} jobs cannot be given back: {error}", some.len());
+                    target: "longhaul::source",
+                    "{} jobs cannot be given back: {error}",
+                    some.len()
+                );
             }
         }
     }
