@@ -4,24 +4,23 @@
 //! settings, results (locked and read, not changed), input, exits. Only then are the results
 //! touched.
 
+mod outputs;
+
 use super::Record;
-use super::bodies::Bodies;
 use super::exit_check::check_exits;
 use super::exit_sample::Sampling;
 use super::feed::{Feed, PassSettings};
-use super::format::Format;
 use super::input::Input;
 use super::journal::{Done, Existing, Found, Journal};
-use super::keep::Keep;
 use super::pace::Bounds;
 use super::report::{FoundConcurrency, Plan, Progress, Summary};
 use super::run::{Ended, Jobs, MOST_HELD, OnProgress, OnRecord, Run};
-use super::sink::{Sink, io_error};
+use super::sink::Sink;
 use super::source::Known;
 use super::stop::{Outcome, Stopped};
 use super::tally::Exceptions;
 use super::tally_file::TallyFile;
-use super::warc::{Packer, WarcFiles};
+use super::warc::WarcFiles;
 use super::watch::{OnAlarm, OnPassEnd, Wanted};
 use super::window::{NAP, Window};
 use super::writer::RecordWriter;
@@ -35,6 +34,7 @@ use crate::proxy::ProxyUrl;
 use crate::session::{Refusals, SessionBuilder};
 use crate::time::{Clock, SystemClock};
 use crate::workers::{Finished, PoolStats, StopReason, Stopper, WorkerPool};
+use outputs::Outputs;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -120,13 +120,7 @@ pub struct BatchBuilder {
     host_rate_burst: Option<u32>,
     refusals: Refusals,
     sync_each: bool,
-    bodies: Option<PathBuf>,
-    format: Option<Format>,
-    rotate_size: Option<u64>,
-    warc: Option<PathBuf>,
-    warc_size: Option<u64>,
-    warc_credentials: bool,
-    packer: Packer,
+    outputs: Outputs,
     passes: u32,
     pass_retry: Option<Retry>,
     pass_timeouts: Option<Timeouts>,
@@ -170,28 +164,6 @@ impl BatchBuilder {
     pub fn output(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         self.to = if path.as_os_str() == "-" { None } else { Some(To::File(path, self.existing)) };
-        self
-    }
-
-    /// The form of the results; a sink of one's own has its own.
-    ///
-    /// A table of CSV is resumed from where it has the columns `id`, `ok`, `class` and `error.kind`.
-    ///
-    /// # Defaults
-    /// That of the file's name ([`Format::of_name`]), and JSON Lines on standard output.
-    pub fn format(mut self, format: Format) -> Self {
-        self.format = Some(format);
-        self
-    }
-
-    /// From how many bytes on the next record goes into another file: `results.1.jsonl`,
-    /// `results.2.jsonl` and so on for `results.jsonl`. A resumption reads all of them
-    /// ([`parts_of`](super::parts_of)).
-    ///
-    /// # Defaults
-    /// One file.
-    pub fn rotate_size(mut self, bytes: u64) -> Self {
-        self.rotate_size = Some(bytes);
         self
     }
 
@@ -331,49 +303,6 @@ impl BatchBuilder {
     /// 10 000 records. A killed process loses nothing that was written, either way.
     pub fn sync_each(mut self, each: bool) -> Self {
         self.sync_each = each;
-        self
-    }
-
-    /// Keeps the bodies of all responses as files in this folder; see [`Bodies`].
-    ///
-    /// # Defaults
-    /// Bodies are not kept.
-    pub fn bodies(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.bodies = Some(folder.into());
-        self
-    }
-
-    /// Keeps what goes over the wire in WARC 1.1 files: for `PREFIX.warc.gz` these are
-    /// `PREFIX-00000.warc.gz` and so on; see [`WarcFiles`]. Every answer is kept, with its request, those
-    /// of redirects and of attempts that another one followed included. The record names the place of
-    /// the last one.
-    ///
-    /// It takes the place of [`bodies`](Self::bodies). What an attempt carried is kept in memory until
-    /// its URL has ended, beside the decoded body, and is bounded by what may be read of a body.
-    ///
-    /// # Defaults
-    /// Not kept.
-    pub fn warc(mut self, name: impl Into<PathBuf>) -> Self {
-        self.warc = Some(name.into());
-        self
-    }
-
-    /// From how many bytes on the next URL goes into a new WARC file.
-    ///
-    /// # Defaults
-    /// 1 GiB.
-    pub fn warc_size(mut self, bytes: u64) -> Self {
-        self.warc_size = Some(bytes);
-        self
-    }
-
-    /// Whether the credentials of requests (`Authorization`, cookies and the like) stand in the WARC
-    /// files as they were sent.
-    ///
-    /// # Defaults
-    /// No: `***` stands in their place.
-    pub fn warc_credentials(mut self, written: bool) -> Self {
-        self.warc_credentials = written;
         self
     }
 
@@ -563,25 +492,8 @@ impl BatchBuilder {
                 "max_deliveries is 0, with which every job is a dead letter; give 1 or more",
             ));
         }
-        if self.rotate_size == Some(0) {
-            return Err(Error::config("results files of 0 bytes hold nothing; give a size"));
-        }
-        if self.rotate_size.is_some() && !matches!(self.to, Some(To::File(..))) {
-            return Err(Error::config(
-                "only results in files go on in another one; name a file as the output",
-            ));
-        }
-        if self.bodies.is_some() && self.warc.is_some() {
-            return Err(Error::config(
-                "bodies are kept as files or in WARC files, which have them too; leave one out",
-            ));
-        }
-        if self.warc_size == Some(0) {
-            return Err(Error::config("WARC files of 0 bytes hold nothing; give a size"));
-        }
-        if self.warc.is_some() {
-            self.session = self.packer.of(self.session);
-        }
+        self.outputs.check(matches!(self.to, Some(To::File(..))))?;
+        self.session = self.outputs.heeded_by(self.session);
         self.window.check(self.clock.wall())?;
         if self.exit_sample == Some(0) {
             return Err(Error::config("a sample after every 0 URLs is none; give 1 or more"));
@@ -664,8 +576,7 @@ impl fmt::Debug for BatchBuilder {
             .field("per_host", &self.per_host)
             .field("rate", &self.rate)
             .field("host_rate", &self.host_rate)
-            .field("bodies", &self.bodies)
-            .field("warc", &self.warc)
+            .field("outputs", &self.outputs)
             .field("passes", &self.passes)
             .finish_non_exhaustive()
     }
@@ -690,13 +601,7 @@ impl Batch {
             host_rate_burst: None,
             refusals: Refusals { lane: Some(SlowLane::default()), ..Refusals::default() },
             sync_each: false,
-            bodies: None,
-            format: None,
-            rotate_size: None,
-            warc: None,
-            warc_size: None,
-            warc_credentials: false,
-            packer: Packer::default(),
+            outputs: Outputs::default(),
             passes: 1,
             pass_retry: None,
             pass_timeouts: None,
@@ -737,25 +642,10 @@ impl Batch {
 
     fn prepare(&self) -> Result<Prepared, Error> {
         let journal = match &self.settings.to {
-            Some(To::File(path, existing)) => {
-                let format = self.settings.format.clone();
-                let format = format.unwrap_or_else(|| Format::of_name(path));
-                let journal = Journal::open_as(path, *existing, format)?;
-                Some(journal.part_size(self.settings.rotate_size))
-            }
+            Some(To::File(path, existing)) => Some(self.settings.outputs.journal(path, *existing)?),
             Some(To::Sink(_)) | None => None,
         };
-        let warc = match &self.settings.warc {
-            Some(name) => {
-                let mut files =
-                    WarcFiles::open(name, self.settings.existing)?.packed_by(&self.settings.packer);
-                if let Some(bytes) = self.settings.warc_size {
-                    files = files.size(bytes);
-                }
-                Some(files.credentials(self.settings.warc_credentials))
-            }
-            None => None,
-        };
+        let warc = self.settings.outputs.warc_files(self.settings.existing)?;
         let (done, found) = match &journal {
             Some(journal) => (journal.done().clone(), journal.found()),
             None => (Done::default(), Found::default()),
@@ -810,16 +700,12 @@ impl Batch {
                 Sampling::new(url.clone(), every, exits.direct, settings.session.clone())
             });
         }
-        let keep = match (settings.bodies, prepared.warc) {
-            (_, Some(files)) => Keep::Warc(Box::new(files.begin(settings.clock.wall())?)),
-            (Some(folder), None) => Keep::Bodies(make_bodies(folder)?),
-            (None, None) => Keep::Nothing,
-        };
+        let keep = settings.outputs.keep(prepared.warc, settings.clock.wall())?;
         let sink: Box<dyn Sink> = match (prepared.journal, settings.to) {
             (Some(journal), _) => Box::new(journal.begin()?),
             (None, Some(To::Sink(sink))) => sink,
             (None, _) => {
-                let format = settings.format.unwrap_or_default();
+                let format = settings.outputs.format.unwrap_or_default();
                 Box::new(RecordWriter::stdout().format(format))
             }
         };
@@ -911,15 +797,6 @@ fn wait_for_the_start(settings: &mut BatchBuilder, stopper: &Stopper, total: Opt
         }
         settings.clock.sleep_until(now.checked_add(left.min(NAP)).unwrap_or(now));
     }
-}
-
-fn make_bodies(folder: PathBuf) -> Result<Bodies, Error> {
-    let name = folder.display().to_string();
-    Bodies::new(folder).map_err(|error| {
-        let text =
-            format!("the folder {name} for bodies cannot be made: {error}; name another one");
-        io_error(text, error)
-    })
 }
 
 impl Jobs for WorkerPool {

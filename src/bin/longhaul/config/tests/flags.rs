@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// A value that this flag takes.
 fn example(section: &Section, flag: &Flag) -> String {
-    let tried = "7;429;22:00;5/s;50%/200;2%;1.3;X-A: b;192.0.2.1;a.test:10.0.0.1;GET;a.test=5/s";
+    let tried = "7;429;22:00;5/s;50%/200;2%;1.3;X-A: b;192.0.2.1;a.test:10.0.0.1;GET;a.test=5/s;id";
     let command = definition();
     let command = command.find_subcommand(&section.name).unwrap();
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(&flag.key)).unwrap();
