@@ -61,8 +61,7 @@ fn every_command_line_of_the_documents() {
 
 #[test]
 fn every_example_of_the_help() {
-    let commands = ["run", "get", "plan", "check", "demo"];
-    let lines: Vec<Line> = commands.iter().flat_map(|command| examples_of(command)).collect();
+    let lines: Vec<Line> = commands().iter().flat_map(|command| examples_of(command)).collect();
     let Some(world) = World::new(hosts(&lines)) else { return };
     let folder = Folder::new();
     let wrong: Vec<String> =
@@ -70,14 +69,27 @@ fn every_example_of_the_help() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n\n"));
 }
 
-/// The lines below `Examples:` in the help of a command, which has to have some.
-fn examples_of(command: &str) -> Vec<Line> {
+/// The commands that `longhaul --help` lists.
+fn commands() -> Vec<String> {
+    let help = help_of(&["--help"]);
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = listed.map_while(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+fn help_of(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_longhaul"))
-        .args([command, "--help"])
+        .args(arguments)
         .env("COLUMNS", "200")
         .output()
         .unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "longhaul {arguments:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The lines below `Examples:` in the help of a command, which has to have some.
+fn examples_of(command: &str) -> Vec<Line> {
+    let help = help_of(&[command, "--help"]);
     let lines: Vec<Line> = help
         .lines()
         .skip_while(|line| *line != "Examples:")
@@ -145,8 +157,9 @@ fn fault(world: &World, folder: &Path, line: &Line) -> Option<String> {
     if ["secret", "password"].iter().any(|word| output.contains(word)) {
         return Some(format!("{place}: `{text}` shows a password:\n{output}"));
     }
-    // Nothing varies in a plan that is not simulated.
-    let is_exact = text.starts_with("longhaul plan") && !text.contains("--simulate");
+    // Nothing varies in a plan that is not simulated, and in what is not run.
+    let is_plan = text.starts_with("longhaul plan") && !text.contains("--simulate");
+    let is_exact = is_plan || text.contains("--print-config");
     let closeness = if is_exact { Closeness::Letters } else { Closeness::Shape };
     let absent = missing(shown.as_deref()?, output, closeness)?;
     Some(format!("{place}: `{text}` does not say\n  {absent}\nbut\n{output}"))
@@ -171,21 +184,16 @@ fn every_flag_behind_a_command_in_the_text() {
             held::assert_names_exist(&Line { place, text: span.to_owned(), shown: None });
         }
         for span in text.split('`').filter(|span| span.starts_with("longhaul ")) {
-            let words: Vec<&str> = span.split_whitespace().collect();
+            let line = span.split('|').next().unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().collect();
             let Some(command) = words.get(1).filter(|word| !word.starts_with('-')) else {
                 continue;
             };
-            let help = helps.entry((*command).to_owned()).or_insert_with(|| {
-                let output = Command::new(env!("CARGO_BIN_EXE_longhaul"))
-                    .args([*command, "--help"])
-                    .output()
-                    .unwrap();
-                let place = document.display();
-                assert!(output.status.success(), "{place}: there is no `longhaul {command}`");
-                String::from_utf8(output.stdout).unwrap()
-            });
+            let help = helps
+                .entry((*command).to_owned())
+                .or_insert_with(|| help_of(&[*command, "--help"]));
             for flag in words.iter().filter(|word| word.starts_with('-')) {
-                let flag = flag.trim_end_matches(['.', ',', ';', '|']);
+                let flag = flag.trim_end_matches(['.', ',', ';']);
                 let is_there = help.split([' ', ',', '\n', '.']).any(|word| word == flag);
                 assert!(is_there, "{}: `{span}`: there is no {flag}", document.display());
             }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 /// `longhaul completions`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Where it goes:\n  \
-                  bash  ~/.local/share/bash-completion/completions/longhaul\n  \
-                  zsh   _longhaul, in a folder of $fpath\n  \
-                  fish  ~/.config/fish/completions/longhaul.fish")]
+#[command(after_help = "The file of zsh is _longhaul, in a folder of $fpath.\n\n\
+                  Examples:\n  \
+                  longhaul completions bash > ~/.local/share/bash-completion/completions/longhaul\n  \
+                  longhaul completions zsh > ~/.zfunc/_longhaul\n  \
+                  longhaul completions fish > ~/.config/fish/completions/longhaul.fish")]
 pub(crate) struct CompletionsArgs {
     /// The shell. Default: none; it has to be there.
     #[arg(value_name = "SHELL")]
@@ -18,6 +19,8 @@ pub(crate) struct CompletionsArgs {
 
 /// `longhaul man`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  longhaul man run > longhaul-run.1\n  \
+                  longhaul man --dir ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
     /// The command whose page is printed. Default: that of longhaul itself, which names the others.
     #[arg(value_name = "COMMAND")]
