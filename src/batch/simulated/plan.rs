@@ -225,8 +225,8 @@ fn allowed(rng: &mut Rng, proxies: usize) -> Allowed {
         per_host: (rng.below(3) == 0).then(|| 1 + rng.below(3)),
         per_proxy: through(rng).then(|| 1 + rng.below(2)),
         per_credential: through(rng).then(|| 1 + rng.below(3)),
-        proxy_rate: through(rng).then(|| rng.uniform(0.3, 8.0)),
-        credential_rate: through(rng).then(|| rng.uniform(0.3, 8.0)),
+        proxy_rate: through(rng).then(|| rng.uniform(1.0, 10.0)),
+        credential_rate: through(rng).then(|| rng.uniform(1.0, 10.0)),
     }
 }
 
@@ -256,7 +256,7 @@ fn retry(rng: &mut Rng) -> Retry {
 }
 
 fn timeouts(rng: &mut Rng) -> Timeouts {
-    let timeouts = Timeouts::from((secs(rng.uniform(1.0, 5.0)), secs(rng.uniform(2.0, 25.0))));
+    let timeouts = Timeouts::from((secs(rng.uniform(1.0, 5.0)), secs(rng.uniform(2.0, 12.0))));
     let deadline = (rng.below(3) > 0).then(|| secs(rng.uniform(5.0, 180.0)));
     timeouts.with_deadline(deadline).expect("a deadline")
 }
