@@ -20,8 +20,9 @@
 //! file system without locks this is left to the user, with a warning.
 
 use super::Key;
+use super::content::{Content, is_packed, unreadable};
 #[cfg(feature = "zstd")]
-use super::frames::{self, Rest, frame};
+use super::frames::frame;
 use super::keyset::KeySet;
 use super::record::{Record, VERSION, is_of_the_run, newer_version, not_a_record};
 use super::sink::io_error;
@@ -32,7 +33,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -280,7 +281,8 @@ impl Journal {
     fn read(&mut self) -> Result<(), Error> {
         let retry_failed = self.retries_failed();
         let (mut counting, mut found) = (Counting::default(), Found::default());
-        let Content { reader, end, torn, damaged } = self.content()?;
+        let content = self.content()?;
+        let (damage, Content { reader, end, torn, .. }) = (content.damage(), content);
         let mut lines = Lines::new(reader, &self.path);
         while let Some(entry) = lines.read()? {
             let Some(head) = entry else { continue };
@@ -291,10 +293,8 @@ impl Journal {
             *(if head.ok { &mut found.ok } else { &mut found.failed }) += 1;
             counting.add(Key::of_id(&head.id));
         }
-        if damaged {
-            let at = end.unwrap_or_default();
-            let text = format!("no whole frame of zstd, at byte {at} of the file");
-            return Err(lines.wrong(&Error::local(ErrorKind::InvalidJson, text)));
+        if let Some(damage) = damage {
+            return Err(lines.wrong(&damage));
         }
         found.torn = lines.torn + torn;
         let (complete, is_ragged) = match end {
@@ -309,21 +309,7 @@ impl Journal {
 
     /// What is to be read as lines.
     fn content(&self) -> Result<Content<'_>, Error> {
-        let wrong = |error| unreadable(&self.path, error);
-        #[cfg(feature = "zstd")]
-        if self.packed {
-            let found = frames::look_through(&self.file).map_err(wrong)?;
-            let reader = frames::lines(&self.file, found.end).map_err(wrong)?;
-            return Ok(Content {
-                reader,
-                end: Some(found.end),
-                torn: if let Rest::Torn(bytes) = found.rest { bytes } else { 0 },
-                damaged: found.rest == Rest::Damaged,
-            });
-        }
-        let mut reader = BufReader::with_capacity(64 * 1024, &self.file);
-        reader.seek(SeekFrom::Start(0)).map_err(wrong)?;
-        Ok(Content { reader: Box::new(reader), end: None, torn: 0, damaged: false })
+        Content::of(&self.file, self.packed, &self.path)
     }
 
     /// Writes the records that stay into a file beside, and puts it in place of the old one.
@@ -375,15 +361,6 @@ impl Journal {
     }
 }
 
-/// The bytes of a results file, and what is behind those that can be read.
-struct Content<'a> {
-    reader: Box<dyn BufRead + 'a>,
-    /// Where they end in the file, under zstd.
-    end: Option<u64>,
-    torn: u64,
-    damaged: bool,
-}
-
 /// Lines on their way into a new file.
 struct Copy<'a> {
     out: BufWriter<&'a File>,
@@ -406,19 +383,6 @@ impl Copy<'_> {
 #[cfg(not(feature = "zstd"))]
 fn frame(_: &[u8]) -> io::Result<Vec<u8>> {
     Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Whether the name asks for zstd.
-fn is_packed(path: &Path) -> Result<bool, Error> {
-    let packed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zst"));
-    if packed && cfg!(not(feature = "zstd")) {
-        return Err(Error::config(format!(
-            "{} is to be compressed, and zstd is not built in; build with the feature zstd, or name \
-             a file that does not end in .zst",
-            path.display()
-        )));
-    }
-    Ok(packed)
 }
 
 impl Drop for Journal {
@@ -459,7 +423,7 @@ impl Head<'_> {
 /// The lines of a results file.
 struct Lines<'a> {
     path: &'a Path,
-    reader: Box<dyn BufRead + 'a>,
+    reader: Box<dyn BufRead + Send + 'a>,
     buffer: Vec<u8>,
     number: u64,
     complete: u64,
@@ -468,7 +432,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(reader: Box<dyn BufRead + 'a>, path: &'a Path) -> Self {
+    fn new(reader: Box<dyn BufRead + Send + 'a>, path: &'a Path) -> Self {
         Self {
             path,
             reader,
@@ -525,10 +489,6 @@ impl<'a> Lines<'a> {
         );
         Error::local(ErrorKind::InvalidJson, text)
     }
-}
-
-fn unreadable(path: &Path, error: io::Error) -> Error {
-    io_error(format!("{} cannot be read: {error}", path.display()), error)
 }
 
 /// The file, whether it is a regular one, and whether it was made now.

@@ -29,6 +29,7 @@
 mod bodies;
 mod builder;
 mod claims;
+mod content;
 mod done_before;
 mod exit_check;
 mod exit_sample;
