@@ -145,6 +145,12 @@ fn run_watched(
     (passes, most_held): (u32, usize),
     watched: Wanted,
 ) -> Ended {
+    Run { passes, most_held, watched, ..plain(jobs, page) }
+        .run(lines(Source::urls(urls.iter().copied())))
+}
+
+/// One pass with nothing special.
+fn plain<'a>(jobs: &'a Scripted, page: &Page) -> Run<'a, Scripted> {
     Run {
         jobs,
         clock: Arc::new(SimClock::default()),
@@ -152,18 +158,18 @@ fn run_watched(
         max_deliveries: 5,
         sink: Box::new(RecordWriter::stream("page", page.clone())),
         bodies: None,
-        passes,
+        passes: 1,
         pass_settings: PassSettings::default(),
-        most_held,
+        most_held: MOST_HELD,
         total: None,
+        promised: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,
         on_progress: None,
         on_record: None,
-        watched,
+        watched: Wanted::default(),
     }
-    .run(lines(Source::urls(urls.iter().copied())))
 }
 
 fn said(list: &[(&str, &str, u32, u64)]) -> Vec<(String, String, u32, u64)> {
@@ -178,6 +184,22 @@ const URLS: [&str; 6] = [
     "http://h/timeout",
     "http://h/ok",
 ];
+
+#[test]
+fn records_say_what_was_promised_for_their_pass() {
+    let promised = |pass_settings: PassSettings| {
+        let (jobs, page) = (Scripted::new(play), Page::default());
+        let promised = Some(Duration::from_secs(2));
+        Run { passes: 2, pass_settings, promised, ..plain(&jobs, &page) }
+            .run(lines(Source::urls(["http://h/ok", "http://h/503"])));
+        page.records().iter().map(|r| (r.pass, r.promised_ms)).collect::<Vec<_>>()
+    };
+    let same = promised(PassSettings::default());
+    assert_eq!(same, [(1, Some(2000.0)), (2, Some(2000.0))]);
+    let timeouts = Some(crate::policy::Timeouts::new());
+    let others = promised(PassSettings { timeouts, ..PassSettings::default() });
+    assert_eq!(others, [(1, Some(2000.0)), (2, None)]);
+}
 
 #[test]
 fn one_record_a_url_in_one_pass() {
@@ -294,6 +316,7 @@ fn an_input_that_breaks_off_is_said_after_what_came_before() {
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: None,
+        promised: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,
@@ -328,6 +351,7 @@ fn progress_at_start_and_end_and_at_most_ten_times_a_second() {
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: Some(10),
+        promised: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,
@@ -374,6 +398,7 @@ fn bodies_are_named_in_their_records() {
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: None,
+        promised: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,
@@ -404,6 +429,7 @@ fn sampled(play: Play, own: &str) -> (Scripted, Page, Ended) {
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: None,
+        promised: None,
         sampling: Some(Sampling::new("http://e/echo".to_owned(), 3, own, recipe)),
         window: Window::default(),
         stop_on_failures: None,
@@ -473,6 +499,7 @@ fn run_until(
         pass_settings: PassSettings::default(),
         most_held: 1,
         total: None,
+        promised: None,
         sampling: None,
         window,
         stop_on_failures: rule.map(|rule| LastOutcomes::new(rule.parse().unwrap())),
