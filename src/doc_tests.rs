@@ -38,3 +38,5 @@ mod metrics {}
 mod logging {}
 #[doc = include_str!("../docs/from-requests-script.md")]
 mod from_requests_script {}
+#[doc = include_str!("../docs/report.md")]
+mod report {}
