@@ -41,3 +41,5 @@ mod from_requests_script {}
 #[cfg(feature = "lab")]
 #[doc = include_str!("../docs/warc.md")]
 mod warc {}
+#[doc = include_str!("../docs/report.md")]
+mod report {}

@@ -160,6 +160,10 @@ fn the_page_and_the_help_know_the_same_flags() {
     of_check.push("--help".to_owned());
     of_check.sort_unstable();
     assert_eq!(long_flags_of_help(folder.path(), "check"), of_check);
+    let mut of_report = long_flags_of_page(section("longhaul report"));
+    of_report.push("--help".to_owned());
+    of_report.sort_unstable();
+    assert_eq!(long_flags_of_help(folder.path(), "report"), of_report);
     let mut of_demo = long_flags_of_page(demo);
     // The sentence below the table refers to the table of `run` for the rest.
     of_demo.extend(

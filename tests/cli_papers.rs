@@ -133,7 +133,7 @@ fn the_manual_is_one_without_complaints() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    let commands = ["check", "completions", "demo", "get", "man", "plan", "run"];
+    let commands = ["check", "completions", "demo", "get", "man", "plan", "report", "run"];
     let wanted: Vec<String> =
         commands.iter().map(|command| format!("longhaul-{command}.1")).collect();
     assert_eq!(pages[..pages.len() - 1], wanted);

@@ -52,6 +52,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("strsim", &["bin"]),
     ("indicatif", &["bin"]),
     ("comfy_table", &["bin"]),
+    ("maud", &["bin"]),
+    ("plotters", &["bin"]),
     ("signal_hook", &["bin"]),
     ("env_logger", &["bin"]),
     ("tiny_http", &["bin"]),

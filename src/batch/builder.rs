@@ -731,6 +731,10 @@ impl Batch {
             },
             most_held: MOST_HELD,
             total,
+            promised: match promised {
+                Bound::At(bound) => Some(bound),
+                Bound::Unbounded { .. } => None,
+            },
             sampling,
             window: settings.window,
             stop_on_failures: settings.stop_on_failures.map(LastOutcomes::new),

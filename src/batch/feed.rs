@@ -143,6 +143,13 @@ pub(super) struct PassSettings {
     pub(super) timeouts: Option<Timeouts>,
 }
 
+impl PassSettings {
+    /// Whether later passes go by the policy of the first.
+    pub(super) fn is_that_of_the_first(&self) -> bool {
+        self.retry.is_none() && self.timeouts.is_none()
+    }
+}
+
 impl Feed {
     /// Puts samples of the exits among the URLs.
     pub(super) fn with_samples(mut self, samples: Option<SamplePlan>) -> Self {

@@ -50,7 +50,7 @@ pub(super) fn look_through(file: &File) -> io::Result<Pieces> {
 }
 
 /// The lines of the whole frames.
-pub(super) fn lines(mut file: &File, end: u64) -> io::Result<Box<dyn BufRead + '_>> {
+pub(super) fn lines(mut file: &File, end: u64) -> io::Result<Box<dyn BufRead + Send + '_>> {
     if end == 0 {
         // No frame at all is an error to the decoder.
         return Ok(Box::new(io::empty()));

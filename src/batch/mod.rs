@@ -30,10 +30,12 @@
 //! Held back are at most 100 000 URLs, with their requests and attempts; one that fails beyond that
 //! is written as failed at once. The deadline and the promised worst case hold for each pass.
 
+mod analysis;
 mod bodies;
 mod builder;
 mod claims;
 mod columns;
+mod content;
 mod done_before;
 mod exit_check;
 mod exit_sample;
@@ -76,6 +78,11 @@ mod watch;
 mod window;
 mod writer;
 
+pub use analysis::{
+    Analysis, AttemptsPerUrl, Comparison, Difference, ExceptionsByHour, ExitsSeen, Hour, OverTime,
+    Percentiles, PhaseTimes, Promise, REPORT_VERSION, Refusal, Refusals, Report, Row, Rows, Sign,
+    SlowUrl, Step, Unit, Verdict, Waits,
+};
 pub use bodies::Bodies;
 pub use builder::{Batch, BatchBuilder};
 pub use columns::Columns;

@@ -84,6 +84,10 @@ pub struct Record {
     pub pass: u32,
     /// When it ended: RFC 3339, UTC, milliseconds.
     pub at: String,
+    /// How long its last pass could take at most, in milliseconds, as the run promised; `None` where
+    /// there was no bound, or nothing was attempted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised_ms: Option<f64>,
     /// What tells of a refusal; only for 403, 429, 503 and block pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedRecord>,
@@ -208,8 +212,8 @@ pub struct RefusedRecord {
 impl Record {
     /// The record of a finished job that ended in this pass, at this time.
     ///
-    /// `id` is what tells it from the others; [`meta`](Self::meta) and
-    /// [`body_file`](Self::body_file) are left to be set, and so is the place in a WARC file.
+    /// `id` is what tells it from the others; [`meta`](Self::meta), [`body_file`](Self::body_file) and
+    /// [`promised_ms`](Self::promised_ms) are left to be set, and so is the place in a WARC file.
     pub fn of(finished: &Finished, id: &str, pass: u32, at: SystemTime) -> Self {
         let (response, error) = match &finished.result {
             Ok(response) => (Some(response), None),
@@ -249,6 +253,7 @@ impl Record {
             timings: response.map(|response| TimingsRecord::of(&response.timings())),
             pass,
             at: humantime::format_rfc3339_millis(at).to_string(),
+            promised_ms: None,
             refused: response
                 .filter(|response| {
                     let blocked = last.is_some_and(|attempt| attempt.refusal.is_some());
@@ -362,7 +367,8 @@ fn attempts_of(
     };
     for (n, attempt) in (1..).zip(history) {
         let shown = redact::shown(&attempt.url);
-        let other = shown != before && shown != url;
+        // The first may be spelt as it was given; a later one that comes back to it is said.
+        let other = shown != before && (n > 1 || shown != url);
         list.push(AttemptRecord {
             n,
             pass,

@@ -5,7 +5,7 @@ use super::exit_sample::{ExitSamples, Sampling};
 use super::feed::{self, Board, Feed, Flying, PassSettings, What};
 use super::input;
 use super::keep::Keep;
-use super::record::{Record, class_of};
+use super::record::{Record, class_of, millis};
 use super::report::Progress;
 use super::settling::{Ending, Settling};
 use super::sink::{Sink, SinkError};
@@ -59,6 +59,8 @@ pub(super) struct Run<'a, J> {
     pub(super) pass_settings: PassSettings,
     pub(super) most_held: usize,
     pub(super) total: Option<u64>,
+    /// How long one URL can take at most in one pass.
+    pub(super) promised: Option<Duration>,
     pub(super) sampling: Option<Sampling>,
     pub(super) window: Window,
     pub(super) stop_on_failures: Option<LastOutcomes>,
@@ -229,6 +231,9 @@ impl<J: Jobs> Run<'_, J> {
         record.class = Cow::Borrowed(class.name());
         record.ok = class == Class::Ok;
         record.meta = flying.meta.take();
+        if !record.attempts.is_empty() {
+            record.promised_ms = self.promise(state.pass);
+        }
         match self.write(&finished, &mut record) {
             Ok(()) => {
                 let ending = Ending::of(flying.what, &record);
@@ -244,6 +249,13 @@ impl<J: Jobs> Run<'_, J> {
                 self.fail(error, state);
             }
         }
+    }
+
+    /// How long a URL can take at most in this pass; not known where later passes have their own
+    /// policy.
+    fn promise(&self, pass: u32) -> Option<f64> {
+        let same = pass == 1 || self.pass_settings.is_that_of_the_first();
+        self.promised.filter(|_| same).map(millis)
     }
 
     /// Stops by the share of failures. A permanent answer (404, 410) is no failure: the site has told

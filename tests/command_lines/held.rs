@@ -33,6 +33,7 @@ const HELD: &[(&str, Held)] = &[
     ("pip install requests", Held::Not("it fetches from a registry")),
     ("python3 benches/side_by_side.py --rounds 5 --requests-urls 2000", Held::Not(MEASURES)),
     ("python3 benches/work_conserved.py", Held::Not(MEASURES)),
+    ("target/release/examples/synthetic_results 1000000 > results.jsonl", Held::Not(MEASURES)),
 ];
 
 const MEASURES: &str = "it measures for minutes, and needs a machine of its own";

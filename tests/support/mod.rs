@@ -1,5 +1,5 @@
 //! Real servers for tests: nginx, lighttpd, squid, tinyproxy, dante, microsocks, stunnel and httpbin on
-//! loopback.
+//! loopback, and Chromium.
 //!
 //! A client that was only ever tried on servers of its own family is tried on its own mistakes.
 //! Each program runs in the foreground on a free port, with its configuration, its logs and its
@@ -22,6 +22,7 @@
     reason = "shared by several test programs, each of which uses its part and fails by panicking"
 )]
 
+pub(crate) mod chromium;
 pub(crate) mod crowded;
 pub(crate) mod dante;
 pub(crate) mod httpbin;
@@ -35,6 +36,7 @@ pub(crate) mod raw;
 pub(crate) mod relay;
 pub(crate) mod squid;
 pub(crate) mod stunnel;
+pub(crate) mod terminal;
 pub(crate) mod tinyproxy;
 pub(crate) mod warcio;
 

@@ -6,11 +6,6 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// The error of a file that cannot be read.
-pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
-    io_error(format!("{} cannot be read: {error}", path.display()), error)
-}
-
 /// The file, whether it is a regular one, and whether it was made now.
 pub(super) fn open(path: &Path) -> Result<(File, bool, bool), Error> {
     let wrong = |error: io::Error| {

@@ -30,6 +30,7 @@ mod rows;
 pub use done::Done;
 pub(super) use files::lock;
 
+use super::content::{is_packed, unreadable};
 use super::format::Format;
 use super::parts::parts_of;
 use super::record::Record;
@@ -37,7 +38,6 @@ use super::sink::io_error;
 use super::writer::RecordWriter;
 use crate::error::{Error, ErrorKind};
 use done::Counting;
-use files::unreadable;
 use part::Part;
 use std::fs;
 use std::io;
@@ -249,19 +249,6 @@ impl Journal {
         (self.found, self.done) = (found, counting.done());
         Ok(())
     }
-}
-
-/// Whether the name asks for zstd.
-fn is_packed(path: &Path) -> Result<bool, Error> {
-    let packed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zst"));
-    if packed && cfg!(not(feature = "zstd")) {
-        return Err(Error::config(format!(
-            "{} is to be compressed, and zstd is not built in; build with the feature zstd, or name \
-             a file that does not end in .zst",
-            path.display()
-        )));
-    }
-    Ok(packed)
 }
 
 impl Drop for Journal {

@@ -1,20 +1,19 @@
 //! One file of results: what it holds, and how it is made ready for more.
 
 use super::done::Counting;
-use super::files::{lock, open, sync_folder, unreadable};
+use super::files::{lock, open, sync_folder};
 use super::rows::{Row, Rows};
 use super::{Existing, Found};
 use crate::batch::Key;
+use crate::batch::content::Content;
 use crate::batch::format::Format;
 #[cfg(feature = "zstd")]
-use crate::batch::frames::{self, frame};
+use crate::batch::frames::frame;
 use crate::batch::record::Record;
-#[cfg(feature = "zstd")]
-use crate::batch::torn::Rest;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// A file of results, locked.
@@ -62,7 +61,8 @@ impl Part {
         counting: &mut Counting,
         found: &mut Found,
     ) -> Result<(), Error> {
-        let Content { reader, end, torn, damaged } = self.content()?;
+        let content = self.content()?;
+        let (damage, Content { reader, end, torn, .. }) = (content.damage(), content);
         let mut rows = Rows::new(reader, &self.path, format);
         let mut again = 0;
         while let Some(row) = rows.read()? {
@@ -74,10 +74,8 @@ impl Part {
             *(if head.ok { &mut found.ok } else { &mut found.failed }) += 1;
             counting.add(Key::of_id(&head.id));
         }
-        if damaged {
-            let at = end.unwrap_or_default();
-            let text = format!("no whole frame of zstd, at byte {at} of the file");
-            return Err(rows.wrong(&Error::local(ErrorKind::InvalidJson, text)));
+        if let Some(damage) = damage {
+            return Err(rows.wrong(&damage));
         }
         found.torn += rows.torn + torn;
         found.again += again;
@@ -126,21 +124,7 @@ impl Part {
 
     /// What is to be read as lines.
     fn content(&self) -> Result<Content<'_>, Error> {
-        let wrong = |error| unreadable(&self.path, error);
-        #[cfg(feature = "zstd")]
-        if self.packed {
-            let found = frames::look_through(&self.file).map_err(wrong)?;
-            let reader = frames::lines(&self.file, found.end).map_err(wrong)?;
-            return Ok(Content {
-                reader,
-                end: Some(found.end),
-                torn: if let Rest::Torn(bytes) = found.rest { bytes } else { 0 },
-                damaged: found.rest == Rest::Damaged,
-            });
-        }
-        let mut reader = BufReader::with_capacity(64 * 1024, &self.file);
-        reader.seek(SeekFrom::Start(0)).map_err(wrong)?;
-        Ok(Content { reader: Box::new(reader), end: None, torn: 0, damaged: false })
+        Content::of(&self.file, self.packed, &self.path)
     }
 
     /// Writes the records that stay into a file beside, and puts it in place of the old one.
@@ -191,15 +175,6 @@ impl Part {
         out.out.flush()?;
         Ok(out.length)
     }
-}
-
-/// The bytes of a results file, and what is behind those that can be read.
-struct Content<'a> {
-    reader: Box<dyn BufRead + 'a>,
-    /// Where they end in the file, under zstd.
-    end: Option<u64>,
-    torn: u64,
-    damaged: bool,
 }
 
 /// Lines on their way into a new file.

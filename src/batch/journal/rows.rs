@@ -5,8 +5,8 @@
 //! middle of the file would make all that follows such a row; therefore what is torn must not hold
 //! lines that are rows.
 
-use super::files::unreadable;
 use crate::batch::columns::{Columns, unguarded};
+use crate::batch::content::unreadable;
 use crate::batch::format::Format;
 use crate::batch::record::{VERSION, is_of_the_run, newer_version, not_a_record};
 use crate::error::{Error, ErrorKind};
@@ -44,7 +44,7 @@ impl Head<'_> {
 /// The records of a results file.
 pub(super) struct Rows<'a> {
     path: &'a Path,
-    reader: Box<dyn BufRead + 'a>,
+    reader: Box<dyn BufRead + Send + 'a>,
     format: &'a Format,
     /// Of a table, once its first row was read.
     table: Option<Table>,
@@ -79,7 +79,11 @@ pub(super) enum Row<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(reader: Box<dyn BufRead + 'a>, path: &'a Path, format: &'a Format) -> Self {
+    pub(super) fn new(
+        reader: Box<dyn BufRead + Send + 'a>,
+        path: &'a Path,
+        format: &'a Format,
+    ) -> Self {
         Self {
             path,
             reader,

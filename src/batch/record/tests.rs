@@ -182,6 +182,8 @@ fn a_url_is_said_once_as_long_as_it_stays() {
         urls("http://a/x y", &["http://a/x%20y", "http://b/", "http://b/"]),
         [None, b(), None]
     );
+    let back = Some("http://a/".to_owned());
+    assert_eq!(urls("http://a/", &["http://a/", "http://b/", "http://a/"]), [None, b(), back]);
 }
 
 #[test]
@@ -295,6 +297,7 @@ pub(in crate::batch) fn full() -> Record {
         }),
         pass: 2,
         at: "2025-06-15T15:06:40.000Z".into(),
+        promised_ms: Some(1.0),
         refused: Some(RefusedRecord {
             matched: text(),
             server: text(),

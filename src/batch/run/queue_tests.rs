@@ -313,6 +313,7 @@ fn run<'a>(jobs: &'a Crew<'a>, sink: Box<dyn Sink>) -> Run<'a, Crew<'a>> {
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: None,
+        promised: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,

@@ -144,6 +144,7 @@ fn run_of(jobs: &Scripted) -> Run<'_, Scripted> {
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
         total: None,
+        promised: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,
@@ -168,14 +169,13 @@ fn run_watched(
     (passes, most_held): (u32, usize),
     watched: Wanted,
 ) -> Ended {
-    Run {
-        sink: Box::new(RecordWriter::stream("page", page.clone())),
-        passes,
-        most_held,
-        watched,
-        ..run_of(jobs)
-    }
-    .run(lines(Source::urls(urls.iter().copied())))
+    Run { passes, most_held, watched, ..plain(jobs, page) }
+        .run(lines(Source::urls(urls.iter().copied())))
+}
+
+/// One pass with nothing special.
+fn plain<'a>(jobs: &'a Scripted, page: &Page) -> Run<'a, Scripted> {
+    Run { sink: Box::new(RecordWriter::stream("page", page.clone())), ..run_of(jobs) }
 }
 
 fn said(list: &[(&str, &str, u32, u64)]) -> Vec<(String, String, u32, u64)> {
@@ -190,6 +190,22 @@ const URLS: [&str; 6] = [
     "http://h/timeout",
     "http://h/ok",
 ];
+
+#[test]
+fn records_say_what_was_promised_for_their_pass() {
+    let promised = |pass_settings: PassSettings| {
+        let (jobs, page) = (Scripted::new(play), Page::default());
+        let promised = Some(Duration::from_secs(2));
+        Run { passes: 2, pass_settings, promised, ..plain(&jobs, &page) }
+            .run(lines(Source::urls(["http://h/ok", "http://h/503"])));
+        page.records().iter().map(|r| (r.pass, r.promised_ms)).collect::<Vec<_>>()
+    };
+    let same = promised(PassSettings::default());
+    assert_eq!(same, [(1, Some(2000.0)), (2, Some(2000.0))]);
+    let timeouts = Some(crate::policy::Timeouts::new());
+    let others = promised(PassSettings { timeouts, ..PassSettings::default() });
+    assert_eq!(others, [(1, Some(2000.0)), (2, None)]);
+}
 
 #[test]
 fn one_record_a_url_in_one_pass() {

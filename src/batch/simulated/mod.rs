@@ -298,6 +298,7 @@ fn live(
         pass_settings: PassSettings::default(),
         most_held: plan.most_held,
         total: None,
+        promised: None,
         sampling: plan.samples.map(|every| Sampling::new(ECHO.to_owned(), every, None, recipe)),
         window: Window::default(),
         stop_on_failures: None,

@@ -21,6 +21,7 @@ mod later;
 mod papers;
 mod plan;
 mod proxies;
+mod report;
 mod settings;
 mod shared;
 mod voice;
@@ -36,6 +37,7 @@ pub(crate) use later::LaterArgs;
 pub(crate) use papers::{CompletionsArgs, ManArgs};
 pub(crate) use plan::PlanArgs;
 pub(crate) use proxies::{ProxyListArgs, ProxyUseArgs, Rotate, SessionWho};
+pub(crate) use report::ReportArgs;
 pub(crate) use settings::SettingsArgs;
 pub(crate) use shared::{
     CeilingArgs, HoursArgs, Jitter, PaceArgs, PolicyArgs, RefusalArgs, RetryArgs, TimeoutArgs,
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// Find out what proxies really are: protocol, credentials, exits, latency, added fields.
     Check(Box<CheckArgs>),
+    /// Tell what the results of a run say, as tables and as one page; or how two runs differ.
+    Report(ReportArgs),
     /// Run the whole machine against servers that misbehave on purpose, all on this computer.
     Demo(DemoArgs),
     /// Print what a shell needs to complete commands, flags and values.

@@ -25,6 +25,7 @@ mod policy;
 mod progress;
 mod proxies;
 mod refusals;
+mod report_command;
 mod run;
 mod signals;
 mod summary;
@@ -70,7 +71,9 @@ fn main() -> ExitCode {
         Command::Check(args) => (false, args.verbose),
         // The first -v is for the steps, which say more than the log.
         Command::Get(args) => (args.quiet, if args.verbose < 2 { 0 } else { args.verbose }),
-        Command::Plan(_) | Command::Completions(_) | Command::Man(_) => (false, 0),
+        Command::Plan(_) | Command::Report(_) | Command::Completions(_) | Command::Man(_) => {
+            (false, 0)
+        }
         Command::Demo(args) => (args.voice.quiet, args.voice.verbose),
     };
     start_log(quiet, verbose);
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::command(&args),
         Command::Get(args) => get::command(&args),
         Command::Plan(args) => plan_command::command(&args),
+        Command::Report(args) => report_command::command(&args),
         Command::Demo(args) => demo::command(&args),
         Command::Completions(args) => papers::completions(&args),
         Command::Man(args) => papers::man(&args),
