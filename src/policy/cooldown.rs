@@ -16,8 +16,7 @@
 
 use super::forget;
 use crate::rng::Rng;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// How many hosts are remembered.
@@ -39,8 +38,6 @@ const MAX_SPREAD: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Cooldown {
     hosts: HashMap<Box<str>, Host>,
-    /// The turns that were given to refused URLs and are still to come, over all hosts.
-    turns: BinaryHeap<Reverse<Instant>>,
 }
 
 #[derive(Debug)]
@@ -124,16 +121,7 @@ impl Cooldown {
             return None;
         }
         known.turn = turn.checked_add(spacing);
-        self.turns.push(Reverse(turn));
         Some(turn)
-    }
-
-    /// How many refused URLs wait for their turns, over all hosts.
-    pub(crate) fn turns_to_come(&mut self, now: Instant) -> usize {
-        while self.turns.peek().is_some_and(|Reverse(turn)| *turn <= now) {
-            self.turns.pop();
-        }
-        self.turns.len()
     }
 
     /// When `host` may be asked again from `identity`, with a jitter on top so that not all that
@@ -225,20 +213,6 @@ mod tests {
         assert_eq!(until(&cooldown, "a.example", 2, now), None);
         assert_eq!(until(&cooldown, "b.example", 1, now), None);
         assert_eq!(until(&cooldown, "a.example", 1, now + secs(2.0)), None);
-    }
-
-    #[test]
-    fn turns_are_counted_over_all_hosts_until_they_have_come() {
-        let (mut cooldown, now) = (Cooldown::default(), SimClock::default().now());
-        for host in ["a.example", "b.example"] {
-            for _ in 0..3 {
-                assert!(cooldown.take_turn(host, now + secs(1.0), secs(2.0), None, now).is_some());
-            }
-        }
-        let to_come = [0.0, 1.0, 2.9, 3.0, 5.0].map(|at| cooldown.turns_to_come(now + secs(at)));
-        assert_eq!(to_come, [6, 4, 4, 2, 0]);
-        assert!(cooldown.take_turn("a.example", now, secs(2.0), Some(now), now).is_none());
-        assert_eq!(cooldown.turns_to_come(now), 0);
     }
 
     #[test]

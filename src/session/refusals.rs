@@ -12,6 +12,7 @@ use crate::policy::{BlockPage, SlowLane};
 use http::HeaderMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A rule of the user's: what of the response makes it a refusal.
@@ -26,6 +27,18 @@ pub(crate) struct Refusals {
     /// How many URLs may wait in the slow lanes of all hosts together; of a run only, where each of
     /// them holds a permit.
     pub(crate) most_waiting: Option<usize>,
+    /// How many do.
+    pub(crate) waiting: Arc<AtomicUsize>,
+}
+
+/// A place among the URLs that wait in slow lanes, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct LanePlace(Arc<AtomicUsize>);
+
+impl Drop for LanePlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Refusals {
@@ -53,7 +66,7 @@ impl fmt::Debug for Refusals {
 impl SessionBuilder {
     /// The recipe of a run that heeds refusals.
     pub(crate) fn heeding(mut self, refusals: Refusals) -> Self {
-        let Refusals { lane, page, rule, most_waiting: _ } = &refusals;
+        let Refusals { lane, page, rule, most_waiting: _, waiting: _ } = &refusals;
         let any = lane.is_some() || rule.is_some() || !page.is_empty();
         self.refusals = any.then(|| Arc::new(refusals));
         self
@@ -68,11 +81,13 @@ impl SessionBuilder {
         }
     }
 
-    /// Whether as many URLs wait in the slow lanes as may.
-    pub(super) fn lanes_are_full(&self, now: Instant) -> bool {
-        let most = self.refusals.as_deref().and_then(|refusals| refusals.most_waiting);
-        let (Some(most), Some(cooldown)) = (most, &self.cooldown) else { return false };
-        lock(cooldown).turns_to_come(now) >= most
+    /// Takes a place in the slow lanes; `None` where as many are taken as may be.
+    pub(super) fn lane_place(&self) -> Option<LanePlace> {
+        let Refusals { most_waiting, waiting, .. } = self.refusals.as_deref()?;
+        let most = most_waiting.unwrap_or(usize::MAX);
+        let one_more = |taken| if taken < most { Some(taken + 1) } else { None };
+        waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(LanePlace(Arc::clone(waiting)))
     }
 
     /// A turn in the slow lane of `host`, from `from` on and before `before`.

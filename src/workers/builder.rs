@@ -356,6 +356,7 @@ impl WorkerPoolBuilder {
                 .heeding(Refusals {
                     // The rest stays for URLs that need not wait, whatever a host refuses.
                     most_waiting: Some((permits / 2).max(1)),
+                    waiting: Arc::default(),
                     ..self.refusals.clone()
                 })
                 .limited(limits.clone()),

@@ -74,6 +74,7 @@ impl Running {
                 }
             };
             course.way = None;
+            self.lane_place = None;
             self.unpack(core, &route, &mut course);
             course.identity = Some(route.identity);
             if let Some(member) = route.member

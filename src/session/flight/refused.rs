@@ -90,14 +90,14 @@ impl Running {
         if self.deadline.is_some_and(|deadline| from >= deadline) {
             return Err(Some("the deadline leaves no room for the slow lane"));
         }
-        if session.recipe().lanes_are_full(now) {
-            return Err(Some("half of what the run may hold waits in slow lanes already"));
-        }
+        const FULL: &str = "half of what the run may hold waits in slow lanes already";
+        let place = session.recipe().lane_place().ok_or(Some(FULL))?;
         if let Some(why) = session.recipe().restraint.refuses_retry(host, now) {
             return Err(Some(why));
         }
         let turn = session.recipe().take_turn(host, from, lane.between_two(), before, now);
         let until = turn.ok_or(Some("the slow lane of this host is full"))?;
+        self.lane_place = Some(place);
         self.lanes += 1;
         self.retrying = true;
         self.hops.clear();

@@ -329,3 +329,31 @@ fn in_stream_mode_the_head_decides() {
     assert_eq!((waits.len(), response.text().unwrap()), (1, "robot".to_owned()));
     assert_eq!(response.attempts().last().unwrap().refusal, None);
 }
+
+#[test]
+fn a_place_in_the_lane_is_held_until_the_url_is_sent_again_or_gone() {
+    let waiting: Arc<AtomicUsize> = Arc::default();
+    let refusals = Refusals { most_waiting: Some(1), waiting: Arc::clone(&waiting), ..lane() };
+    let world = world(refusals, vec![refusal(), refusal(), Play::status(200), refusal()]);
+    let session = world.recipe.build().unwrap();
+    let taken = || waiting.load(Ordering::Relaxed);
+    let mut first = Flight::new(get("/first"), 0);
+    let Step::Wait { until, .. } = first.step(&session) else { panic!("it waits") };
+    assert_eq!(taken(), 1);
+    // Beside it there is no room: another one ends with its refusal. Its host rests for a second.
+    world.clock.advance(secs(2.0));
+    let Step::Done(refused) = Flight::new(get("/second"), 1).step(&session) else {
+        panic!("an end")
+    };
+    let full = "half of what the run may hold waits in slow lanes already";
+    assert_eq!((refused.status(), note(&refused)), (403, Some(full)));
+    world.clock.sleep_until(until);
+    assert!(matches!(first.step(&session), Step::Done(_)));
+    assert_eq!(taken(), 0);
+    world.clock.advance(secs(60.0));
+    let mut last = Flight::new(get("/last"), 2);
+    assert!(matches!(last.step(&session), Step::Wait { .. }));
+    assert_eq!(taken(), 1);
+    drop(last);
+    assert_eq!(taken(), 0);
+}

@@ -10,6 +10,7 @@ use crate::policy::{
 use crate::proxy::Identity;
 use crate::session::limits::Visits;
 use crate::session::live::{Core, Session};
+use crate::session::refusals::LanePlace;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,6 +53,8 @@ pub(super) struct Running {
     pub(super) number: Option<u64>,
     /// How often this URL went into the slow lane.
     pub(super) lanes: u32,
+    /// Its place there, until it is sent again.
+    pub(super) lane_place: Option<LanePlace>,
     /// What of a block page the head of the answer at hand has.
     pub(super) blocked: Option<String>,
     /// Whether a retry (rather than the first attempt or a hop) comes next.
@@ -109,6 +112,7 @@ impl Running {
             exchange: None,
             number: None,
             lanes: 0,
+            lane_place: None,
             blocked: None,
             retrying: false,
             over: false,
