@@ -82,7 +82,6 @@ pub struct Journal {
     existing: Existing,
     /// From how many bytes on another part begins.
     part_size: Option<u64>,
-    packed: bool,
     begun: bool,
     done: Done,
     found: Found,
@@ -125,7 +124,6 @@ impl Journal {
             format,
             existing,
             part_size: None,
-            packed,
             begun: false,
             done: Done::default(),
             found: Found::default(),
@@ -211,13 +209,15 @@ impl Journal {
         let (Some((number, (file, length))), Some(lock)) = (ready, lock) else {
             return Err(Error::local(ErrorKind::Internal, "results without a file"));
         };
+        #[cfg(feature = "zstd")]
+        let packed = parts.iter().all(|part| part.packed);
         let first = parts.swap_remove(0).path;
         let name = paths.last().unwrap_or(&first).display().to_string();
         let mut writer =
             RecordWriter::output(name, Box::new(file), length).format(self.format.clone());
         writer = writer.in_parts(first, number, self.part_size, lock);
         #[cfg(feature = "zstd")]
-        if self.packed {
+        if packed {
             return Ok(writer.in_frames());
         }
         Ok(writer)

@@ -25,7 +25,7 @@ pub(super) struct Part {
     /// Made when it was opened: to be taken away again if the run does not begin.
     pub(super) fresh: bool,
     /// Under zstd.
-    packed: bool,
+    pub(super) packed: bool,
     /// Where the last complete object ends, its line feed included or not; or else the last frame.
     complete: u64,
     /// Whether the last line feed is missing; under zstd, or the last line is torn.
