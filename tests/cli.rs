@@ -190,8 +190,9 @@ fn the_page_and_the_help_know_the_same_flags() {
     // As the page says, a plan takes those flags of a run that the figures depend on.
     let mut of_plan = long_flags_of_page(section("longhaul plan"));
     of_plan.extend(of_run(&["Timeouts", "Retries"]));
-    of_plan
-        .extend(["--help", "--max-body", "--workers", "--rate", "--per-host"].map(str::to_owned));
+    let limits = "--workers --rate --burst --host-rate --host-burst --per-host";
+    of_plan.extend(limits.split_whitespace().map(str::to_owned));
+    of_plan.extend(["--help", "--max-body"].map(str::to_owned));
     of_plan.sort_unstable();
     assert_eq!(long_flags_of_help(folder.path(), "plan"), of_plan);
 }

@@ -9,7 +9,11 @@ use std::path::PathBuf;
     after_help = "Reads what `longhaul run` wrote, plain or compressed (.zst), also while a run \
                   still writes it.\n\
                   Exit codes: 0 the report is made, 2 the results or the page cannot be read or \
-                  written."
+                  written.\n\n\
+                  Examples:\n  \
+                  longhaul report results.jsonl\n  \
+                  longhaul report results.jsonl --html report.html\n  \
+                  longhaul report monday.jsonl tuesday.jsonl --json"
 )]
 pub(crate) struct ReportArgs {
     /// The results of a run; `-` is standard input. Default: none, one has to be given.
