@@ -159,3 +159,34 @@ fn an_empty_file_is_a_run_of_no_urls() {
     assert!(page.contains("There is nothing to draw."));
     desk.report(&["r.jsonl", "r.jsonl"]);
 }
+
+#[test]
+fn the_parts_of_a_run_are_one_report() {
+    let desk = Desk::new();
+    let records = small();
+    desk.write("whole.jsonl", &records);
+    for (name, part) in ["r.jsonl", "r.1.jsonl", "r.2.jsonl"].iter().zip(records.chunks(200)) {
+        desk.write(name, part);
+    }
+    // No part of it: one is missing before it.
+    desk.write("r.4.jsonl", &records);
+    let (mut parts, mut whole) = (desk.json(&["r.jsonl"]), desk.json(&["whole.jsonl"]));
+    for (object, name) in [(&mut parts, "r.jsonl"), (&mut whole, "whole.jsonl")] {
+        let source = object.as_object_mut().unwrap().remove("source").unwrap();
+        assert_eq!(source, name);
+    }
+    assert_eq!(parts, whole);
+    fs::write(desk.path("r.1.jsonl"), "junk\n").unwrap();
+    let refused = desk.refused(&["r.jsonl"]);
+    assert!(refused.contains("r.1.jsonl:1: "), "{refused}");
+}
+
+#[test]
+fn a_table_is_refused_with_the_reason() {
+    let desk = Desk::new();
+    fs::write(desk.path("r.csv"), "id,url\n").unwrap();
+    let refused = desk.refused(&["r.csv"]);
+    let wanted =
+        "r.csv is a table, which has not all that a report tells; name results in JSON Lines";
+    assert!(refused.contains(wanted), "{refused}");
+}

@@ -35,6 +35,8 @@ pub use report::{
 };
 
 use super::content::{Content, is_packed, unreadable};
+use super::format::Format;
+use super::parts::parts_of;
 use super::record::Record;
 use crate::error::{Error, ErrorKind};
 use blocks::Blocks;
@@ -47,7 +49,7 @@ use spread::{Spread, rounded, time};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufRead;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use table::Table;
 use ways::{MOST_NAMES, Way};
@@ -198,24 +200,40 @@ impl Analysis {
         }
     }
 
-    /// Reads a results file, plain or under zstd (`….zst`), on all cores; also while a run writes it.
+    /// Reads the results of a run, plain or under zstd (`….zst`), on all cores; also while a run writes
+    /// them. Their [parts](super::parts_of) are read with the first file.
     ///
     /// What a crash left torn at its end is left out, and told in [`Report::notes`].
     ///
     /// # Errors
     /// `Io` where it cannot be read. `InvalidJson`, with the line, for what is no record or one of a
-    /// newer version. `Config` for a name in `.zst` without the feature `zstd`.
+    /// newer version. `Config` for a name in `.zst` without the feature `zstd`, and for one in `.csv`: a
+    /// table has not all that a report tells.
     pub fn read_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
+        if Format::of_name(path) != Format::JsonLines {
+            let name = path.display();
+            let text = format!(
+                "{name} is a table, which has not all that a report tells; name results in JSON Lines"
+            );
+            return Err(Error::config(text));
+        }
+        let parts = parts_of(path).map_err(|error| unreadable(path, error))?;
+        let analysis = parts.iter().try_fold(Self::new(), |sum, part| sum.and_file(part))?;
+        Ok(Self { source: path.display().to_string(), ..analysis })
+    }
+
+    /// The same with the records of one more file.
+    fn and_file(self, path: &Path) -> Result<Self, Error> {
         let packed = is_packed(path)?;
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         if file.metadata().is_ok_and(|data| !data.is_file()) {
             // A pipe can neither be looked through nor read from its beginning.
-            return Self::read_from(path, Box::new(std::io::BufReader::new(file)));
+            return Ok(self.and_lines(path, Box::new(std::io::BufReader::new(file)))?.0);
         }
         let content = Content::of(&file, packed, path)?;
         let (damage, torn) = (content.damage(), content.torn);
-        let (mut analysis, line) = Self::lines(path, content.reader)?;
+        let (mut analysis, line) = self.and_lines(path, content.reader)?;
         analysis.torn_bytes += torn;
         match damage {
             None => Ok(analysis),
@@ -231,18 +249,20 @@ impl Analysis {
     /// # Errors
     /// As [`read_file`](Self::read_file).
     pub fn read(name: &str, reader: impl BufRead + Send) -> Result<Self, Error> {
-        Self::read_from(&PathBuf::from(name), Box::new(reader))
+        let (analysis, _) = Self::new().and_lines(Path::new(name), Box::new(reader))?;
+        Ok(Self { source: name.to_owned(), ..analysis })
     }
 
-    fn read_from(name: &Path, reader: Box<dyn BufRead + Send + '_>) -> Result<Self, Error> {
-        Ok(Self::lines(name, reader)?.0)
-    }
-
-    fn lines(name: &Path, reader: Box<dyn BufRead + Send + '_>) -> Result<(Self, u64), Error> {
+    /// With these lines too, and the number of the line behind them.
+    fn and_lines(
+        self,
+        name: &Path,
+        reader: Box<dyn BufRead + Send + '_>,
+    ) -> Result<(Self, u64), Error> {
+        let torn_before = self.torn_bytes;
         let blocks = Blocks::of(reader, name);
-        let (mut analysis, torn, line) = turns::count(Self::new(), blocks, name)?;
-        analysis.source = name.display().to_string();
-        analysis.torn_bytes = torn;
+        let (mut analysis, torn, line) = turns::count(self, blocks, name)?;
+        analysis.torn_bytes = torn_before + torn;
         Ok((analysis, line))
     }
 
