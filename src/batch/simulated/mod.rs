@@ -462,6 +462,7 @@ fn every_promise_holds_over_a_thousand_seeds() {
     if seeds >= 1000 {
         assert!(all.lives > seeds && all.blows > 300 && all.attempts > 30 * seeds, "{all:?}");
         assert!(all.cancelled > 100 && all.panics > 300, "{all:?}");
+        assert!(all.interrupted > 500 && all.expired > 10, "{all:?}");
     }
 }
 
