@@ -38,7 +38,7 @@ impl BatchBuilder {
 
     /// From how many bytes on the next record goes into another file: `results.1.jsonl`,
     /// `results.2.jsonl` and so on for `results.jsonl`. A resumption reads all of them
-    /// ([`parts_of`](super::parts_of)).
+    /// ([`parts_of`](crate::batch::parts_of)).
     ///
     /// # Defaults
     /// One file.
