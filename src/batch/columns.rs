@@ -91,6 +91,7 @@ const KNOWN: &[(&str, Get)] = &[
     ("timings.total_ms", |r| time(r.timings.as_ref().map(|timings| timings.total_ms))),
     ("pass", |r| plain(r.pass)),
     ("at", |r| text(&r.at)),
+    ("promised_ms", |r| time(r.promised_ms)),
     ("refused.matched", |r| {
         some(r.refused.as_ref().and_then(|refused| refused.matched.as_deref()))
     }),
