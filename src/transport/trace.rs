@@ -295,11 +295,29 @@ fn hide(name: &str, value: &str) -> Option<String> {
             None => hide_pair(value),
         }),
         "location" | "content-location" | "referer" => hide_userinfo(value),
-        _ => ["token", "secret", "password", "api-key", "apikey"]
-            .iter()
-            .any(|end| name.ends_with(end))
-            .then(|| "***".to_owned()),
+        _ => is_secret(&name).then(|| "***".to_owned()),
     }
+}
+
+/// Whether a field of this name, in lower case, holds what gives access. Servers and gateways have a
+/// name of their own for it, so words decide. A mistake hides a value that could be shown, or shows
+/// one that could not, and the second is the worse one.
+fn is_secret(name: &str) -> bool {
+    const WITHIN: [&str; 6] = ["auth", "credential", "passw", "secret", "session", "token"];
+    // They ask for credentials, or name something else than access.
+    const OPEN: [&str; 7] = [
+        "www-authenticate",
+        "proxy-authenticate",
+        "authentication-info",
+        "proxy-authentication-info",
+        "idempotency-key",
+        "surrogate-key",
+        "sec-websocket-key",
+    ];
+    if OPEN.contains(&name) || name.ends_with("cache-key") {
+        return false;
+    }
+    WITHIN.iter().any(|word| name.contains(word)) || name.ends_with("key")
 }
 
 /// `Basic ***`: which scheme it is, is half of every mistake with it.
@@ -368,6 +386,14 @@ mod tests {
             ("set-cookie: hunter2", "set-cookie: ***"),
             ("X-Auth-Token: hunter2", "X-Auth-Token: ***"),
             ("X-Api-Key: hunter2", "X-Api-Key: ***"),
+            ("X-Auth-Key: hunter2", "X-Auth-Key: ***"),
+            ("Ocp-Apim-Subscription-Key: hunter2", "Ocp-Apim-Subscription-Key: ***"),
+            ("X-Session: hunter2", "X-Session: ***"),
+            ("X-Auth: hunter2", "X-Auth: ***"),
+            ("X-Amz-Credential-Id: hunter2", "X-Amz-Credential-Id: ***"),
+            ("Surrogate-Key: shop", "Surrogate-Key: shop"),
+            ("X-Cache-Key: /a", "X-Cache-Key: /a"),
+            ("Idempotency-Key: 7", "Idempotency-Key: 7"),
             ("Location: http://me:hunter2@a.test/@?b", "Location: http://***@a.test/@?b"),
             ("Location: /a@b", "Location: /a@b"),
             ("Location: //a.test/a@b", "Location: //a.test/a@b"),

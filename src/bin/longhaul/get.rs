@@ -272,7 +272,11 @@ impl Get {
             _ => b"",
         };
         let key = Key::of_request(&self.request.method, &self.request.url, body);
-        let record = Record::of(&finished, &key.to_string(), 1, SystemClock.wall());
+        let mut record = Record::of(&finished, &key.to_string(), 1, SystemClock.wall());
+        let promised = self.recipe.settings().timeouts.deadline();
+        record.promised_ms = promised
+            .filter(|_| !record.attempts.is_empty())
+            .map(|deadline| deadline.as_micros() as f64 / 1000.0);
         let line = serde_json::to_string(&record)
             .map_err(|error| UsageError::new("--json-result", error.to_string()))?;
         output::print(&line)?;

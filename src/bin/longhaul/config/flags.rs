@@ -68,6 +68,8 @@ pub(super) enum Secrecy {
     Field,
     /// A proxy, without its credentials.
     Proxy,
+    /// A body that is given as it is; a file of one may be named.
+    Content,
 }
 
 /// A flag of one command.
@@ -356,6 +358,8 @@ fn secrecy_of(arg: &Arg, placeholder: &str) -> Secrecy {
         Secrecy::Field
     } else if placeholder == "PROXY" {
         Secrecy::Proxy
+    } else if placeholder.ends_with("|@FILE") {
+        Secrecy::Content
     } else {
         Secrecy::Open
     }

@@ -30,13 +30,15 @@ pub(super) fn shown(flag: &Flag, value: &OsStr) -> Shown {
     let Some(text) = value.to_str() else { return Shown::part(value.to_string_lossy()) };
     match flag.secrecy {
         Secrecy::Secret => Shown::part("***"),
+        // A form or an object that logs in; the name of a file is no secret.
+        Secrecy::Content if !text.starts_with('@') => Shown::part("***"),
         Secrecy::Field => field(text),
         Secrecy::Proxy => match text.parse::<ProxyUrl>() {
             Ok(proxy) if proxy.credentials().is_none() => Shown::whole(text),
             Ok(proxy) => Shown::part(proxy.to_string()),
             Err(_) => Shown::part("***"),
         },
-        Secrecy::Open => match text.parse::<Url>() {
+        Secrecy::Content | Secrecy::Open => match text.parse::<Url>() {
             Ok(mut url) if !url.username().is_empty() || url.password().is_some() => {
                 // A URL with a user has a host, so both of them succeed.
                 let _ = url.set_password(None);

@@ -37,8 +37,12 @@ const OTHERS: &[&str] = &[
     "LONGHAUL_PASSWORD",
     // Of the tests of longhaul itself, whose shells run the command too.
     "LONGHAUL_HTTPBIN",
+    "LONGHAUL_ITEMS",
     "LONGHAUL_KILLS",
+    "LONGHAUL_PICTURES",
     "LONGHAUL_REQUIRE_PROGRAMS",
+    "LONGHAUL_SIM_SEED",
+    "LONGHAUL_SIM_SEEDS",
     "LONGHAUL_VECTORS",
 ];
 

@@ -32,6 +32,16 @@ fn no_secret_is_shown_and_what_is_hidden_is_no_value() {
     assert!(line_of(&text, "proxy").contains("\"http://***@h:1\""), "{text}");
     // Given back as a file, the stars are nobody's password.
     assert!(run("run", &[], &text).credentials.bearer.is_none());
+    for (body, line) in [
+        ("json = '{\"password\":\"hunter2\"}'", "# json = \"***\""),
+        ("data = 'password=hunter2'", "# data = [\"***\"]"),
+        ("data = '@form.txt'", "data = [\"@form.txt\"]"),
+    ] {
+        let text = printed("get http://a/", &[], &format!("[get]\n{body}"));
+        assert!(!text.contains("hunter2"), "{text}");
+        let key = line.trim_start_matches("# ").split(' ').next().unwrap();
+        assert!(line_of(&text, key).starts_with(line), "{text}");
+    }
     let found = settled("run", &[("LONGHAUL_USER", "anna:hunter2")], file);
     let Ok(Settled::Command(_, sources)) = found else { panic!() };
     assert!(!format!("{sources:?}").contains("hunter2"), "{sources:?}");
