@@ -237,17 +237,27 @@ impl Iterator for Split {
     }
 }
 
-/// Fills a neighbour of `path` and gives it the name once it is on disk.
+/// Fills a neighbour of `path` and gives it the name once it is on disk. What a link leads to is
+/// replaced, and not the link; what is no file (a pipe, `/dev/null`) must not become one, and is
+/// written to.
 pub(super) fn save(
     path: &Path,
     fill: impl FnOnce(&mut File) -> Result<u64, Error>,
 ) -> Result<u64, Error> {
     let failed = |error: io::Error| unwritten(path, error);
-    let neighbour = neighbour(path).map_err(failed)?;
+    let target = match fs::metadata(path) {
+        Ok(found) if found.is_file() => fs::canonicalize(path).map_err(failed)?,
+        Ok(found) if !found.is_dir() => {
+            return fill(&mut OpenOptions::new().write(true).open(path).map_err(failed)?);
+        }
+        // A folder, and what cannot be looked up, is told of below.
+        _ => path.to_path_buf(),
+    };
+    let neighbour = neighbour(&target).map_err(failed)?;
     let mut file =
         OpenOptions::new().write(true).create_new(true).open(&neighbour).map_err(failed)?;
     let result = fill(&mut file).and_then(|count| {
-        file.sync_all().and_then(|()| fs::rename(&neighbour, path)).map_err(failed)?;
+        file.sync_all().and_then(|()| fs::rename(&neighbour, &target)).map_err(failed)?;
         Ok(count)
     });
     if result.is_err() {

@@ -447,7 +447,8 @@ impl Response {
     /// Writes the body to the file `path` and says how many bytes it was.
     ///
     /// The file appears under its name only when it is complete and on disk; until then it is a
-    /// hidden neighbour, which a failure removes.
+    /// hidden neighbour, which a failure removes. A link stays one, and what it leads to is replaced.
+    /// What is there and no file (a pipe, `/dev/null`) is written to as it is.
     ///
     /// # Errors
     /// Those of reading the body, as [`bytes`](Self::bytes); `Io` with the path where the file cannot

@@ -252,6 +252,29 @@ fn delimiters_are_found_wherever_a_piece_ends() {
     assert!(split.next().unwrap().is_err() && split.next().is_none());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_and_a_link_stay_what_they_are() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe).unwrap()
+    });
+    assert_eq!(whole(200, &[], b"a page").save_to(&pipe).unwrap(), 6);
+    assert_eq!(reader.join().unwrap(), b"a page");
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+
+    let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+    std::fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink("file", &link).unwrap();
+    whole(200, &[], b"new").save_to(&link).unwrap();
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(std::fs::read(&file).unwrap(), b"new");
+}
+
 #[test]
 fn a_file_that_stood_there_is_replaced_as_a_whole_or_stays() {
     let folder = tempfile::tempdir().unwrap();

@@ -53,6 +53,11 @@ impl Part {
         let name = target.file_name().ok_or_else(|| {
             Error::config(format!("{} does not end in a file name", target.display()))
         })?;
+        if fs::metadata(target).is_ok_and(|found| !found.is_file()) {
+            // The complete part would take its place, and `/dev/null` would be a file from then on.
+            let text = "it is no regular file, so nothing can be gone on with; name one";
+            return Err(unwritten(target, io::Error::new(io::ErrorKind::InvalidInput, text)));
+        }
         let beside = |suffix: &str| {
             let mut name = OsString::from(name);
             name.push(suffix);
@@ -324,6 +329,17 @@ mod tests {
         part.write(b"end").unwrap();
         drop(part);
         assert_eq!(Part::open(&copy, &address, true).unwrap().1.have, CHECKPOINT + 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_does_not_become_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("socket");
+        let _listening = std::os::unix::net::UnixListener::bind(&target).unwrap();
+        let error = Part::open(&target, &url("http://h/f"), false).unwrap_err();
+        assert!(error.message().contains("it is no regular file"), "{error}");
+        assert!(!target.with_file_name("socket.part").exists());
     }
 
     #[test]
