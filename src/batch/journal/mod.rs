@@ -171,6 +171,11 @@ impl Journal {
         self.found
     }
 
+    /// The files.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().map(|part| part.path.as_path())
+    }
+
     /// Makes the files ready and hands them to a writer. From here on they are changed.
     ///
     /// # Errors
