@@ -106,6 +106,15 @@ impl Bodies {
     }
 }
 
+/// Whether a file has the place and name of a body.
+pub(super) fn is_body(path: &Path) -> bool {
+    let is_hex = |text: Option<&std::ffi::OsStr>, length| {
+        text.and_then(|text| text.to_str())
+            .is_some_and(|text| text.len() == length && text.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    is_hex(path.parent().and_then(Path::file_name), 2) && is_hex(path.file_stem(), 62)
+}
+
 /// The extension of a body: that of its media type, or else that of its URL, or else `bin`.
 fn extension(media_type: Option<&str>, url: &Url) -> String {
     let essence = media_type

@@ -19,7 +19,7 @@ use super::sink::Sink;
 use super::source::Known;
 use super::stop::{Outcome, Stopped};
 use super::tally::Exceptions;
-use super::tally_file::TallyFile;
+use super::tally_file::{TallyFile, check_apart};
 use super::warc::WarcFiles;
 use super::watch::{OnAlarm, OnPassEnd, Wanted};
 use super::window::{NAP, Window};
@@ -658,6 +658,7 @@ impl Batch {
 
     fn open_tally(&self, journal: Option<&Journal>) -> Result<Option<TallyFile>, Error> {
         let Some(path) = &self.settings.tally else { return Ok(None) };
+        check_apart(path, journal.iter().flat_map(|journal| journal.paths()))?;
         let resumed = matches!(self.settings.existing, Existing::Resume { .. });
         let overwrite = self.settings.existing == Existing::Overwrite;
         let mut tally = TallyFile::open(path, resumed, overwrite)?;

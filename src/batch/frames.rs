@@ -5,7 +5,7 @@
 //! crash leaves torn is the last frame, and it is cut off as a torn line is. That costs some of the
 //! ratio, since a frame knows nothing of those before it.
 
-use super::torn::{Pieces, Rest};
+use super::torn::{Begins, Pieces, Rest};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use zstd::stream::raw::{CParameter, Decoder, InBuffer, Operation, OutBuffer};
@@ -45,7 +45,8 @@ pub(super) fn look_through(file: &File) -> io::Result<Pieces> {
             decoder.reinit()?;
         }
     };
-    let rest = Rest::of(file, end, whole, &MAGIC)?;
+    let begins = Begins { magic: &MAGIC, is_piece: &|_| Ok(true) };
+    let rest = Rest::of(file, end, whole, &begins)?;
     Ok(Pieces { end, rest })
 }
 

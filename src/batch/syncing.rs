@@ -5,6 +5,7 @@
 //! on a thread of its own, with a handle of its own, while records go on into the file. That thread
 //! is started for the first sync that becomes due; a short run has none.
 
+use super::bodies::is_body;
 use super::sink::SinkError;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::BTreeSet;
@@ -154,16 +155,58 @@ pub(super) fn sync_bodies(bodies: &[PathBuf]) -> Result<(), SinkError> {
     let mut folders = BTreeSet::new();
     for body in bodies {
         sync_path(body)?;
-        folders.extend(body.ancestors().skip(1).take(2));
+        folders.extend(folders_of(body));
     }
     if cfg!(unix) {
-        folders.into_iter().filter(|path| !path.as_os_str().is_empty()).try_for_each(sync_path)?;
+        folders.into_iter().try_for_each(sync_path)?;
     }
     Ok(())
+}
+
+/// The folders that a run may have made an entry in for this file: the one that it is in and, of a
+/// body, the one above, too. No others: whoever may write in a folder need not be allowed to read the
+/// one that holds it.
+fn folders_of(file: &Path) -> impl Iterator<Item = &Path> {
+    let levels = if is_body(file) { 2 } else { 1 };
+    file.ancestors().skip(1).take(levels).map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    })
 }
 
 fn sync_path(path: &Path) -> Result<(), SinkError> {
     File::open(path)
         .and_then(|file| file.sync_all())
         .map_err(|error| SinkError::of(error, &path.display().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_that_the_run_writes_in_are_opened() {
+        let digest = "0123456789abcdef".repeat(4);
+        let (ab, name) = digest.split_at(2);
+        let body = |folder: &str| format!("{folder}{ab}/{name}.html");
+        for (file, wanted) in [
+            ("results.1.jsonl".to_owned(), vec!["."]),
+            ("/home/me/x-00000.warc.gz".to_owned(), vec!["/home/me"]),
+            ("/x-00000.warc.gz".to_owned(), vec!["/"]),
+            ("/home/ab/results.1.jsonl".to_owned(), vec!["/home/ab"]),
+            (format!("/home/me/{name}.html"), vec!["/home/me"]),
+            (body("/home/me/"), vec!["/home/me/01", "/home/me"]),
+            (body("bodies/"), vec!["bodies/01", "bodies"]),
+            (body(""), vec!["01", "."]),
+        ] {
+            let found: Vec<_> = folders_of(Path::new(&file)).collect();
+            assert_eq!(found, wanted.into_iter().map(Path::new).collect::<Vec<_>>(), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_current_folder_is_synced() {
+        // Where tests run there is one.
+        sync_bodies(&[PathBuf::from("Cargo.toml")]).unwrap();
+    }
 }

@@ -32,6 +32,29 @@ pub(super) struct TallyFile {
     failed: bool,
 }
 
+/// Whether a tally at this path leaves the results alone, which are in these files and open. The table
+/// takes the place of whatever has its name, so another spelling and a link are told, too.
+///
+/// # Errors
+/// `Config` where it would replace one of them.
+pub(super) fn check_apart<'a>(
+    path: &Path,
+    results: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), Error> {
+    let target = target_of(path);
+    let taken = [beside(&target), target];
+    for result in results {
+        if taken.contains(&target_of(result)) {
+            return Err(Error::config(format!(
+                "the tally {} would take the place of the results in {}; name another file",
+                path.display(),
+                result.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl TallyFile {
     /// The file of a run, which is not changed yet; where the run is `resumed`, with what it holds.
     ///
@@ -122,9 +145,7 @@ impl TallyFile {
     }
 
     fn replace(&self, durable: bool) -> io::Result<()> {
-        let mut beside: OsString = self.path.clone().into();
-        beside.push(".writing");
-        let beside = PathBuf::from(beside);
+        let beside = beside(&self.path);
         let replaced = File::create(&beside).and_then(|file| {
             if let Ok(old) = fs::metadata(&self.path) {
                 file.set_permissions(old.permissions())?;
@@ -142,6 +163,24 @@ impl TallyFile {
             let _gone = fs::remove_file(&beside);
         }
         replaced
+    }
+}
+
+/// The file that the table is written into before it takes its place.
+fn beside(target: &Path) -> PathBuf {
+    let mut beside: OsString = target.into();
+    beside.push(".writing");
+    beside.into()
+}
+
+/// Where links lead to, as far as anything is there.
+fn target_of(path: &Path) -> PathBuf {
+    if let Ok(target) = fs::canonicalize(path) {
+        return target;
+    }
+    match (fs::canonicalize(folder_of(path)), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_path_buf(),
     }
 }
 
@@ -248,6 +287,32 @@ mod tests {
         assert!(error.to_string().contains("is not there; make it"), "{error}");
         let error = TallyFile::open(folder.path(), true, false).unwrap_err();
         assert!(error.to_string().contains("is no regular file"), "{error}");
+    }
+
+    #[test]
+    fn it_never_takes_the_place_of_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for name in ["r.jsonl", "r.1.jsonl", "x.writing"] {
+            fs::write(place(name), "").unwrap();
+        }
+        fs::create_dir(place("sub")).unwrap();
+        let results = [place("r.jsonl"), place("r.1.jsonl"), place("x.writing")];
+        let check = |name: &str| check_apart(&place(name), results.iter().map(PathBuf::as_path));
+        let mut same = vec!["r.jsonl", "./r.jsonl", "sub/../r.1.jsonl", "x", "sub/../x"];
+        if cfg!(unix) {
+            #[cfg(unix)]
+            std::os::unix::fs::symlink("r.jsonl", place("link")).unwrap();
+            same.push("link");
+        }
+        for name in same {
+            let error = check(name).unwrap_err().to_string();
+            assert!(error.contains("would take the place of the results in "), "{name}: {error}");
+            assert!(error.ends_with("; name another file"), "{name}: {error}");
+        }
+        for name in ["tally.tsv", "sub/r.jsonl", "none/r.jsonl", "r.2.jsonl"] {
+            check(name).unwrap();
+        }
     }
 
     #[test]

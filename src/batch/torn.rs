@@ -30,23 +30,34 @@ pub(super) enum Rest {
 }
 
 impl Rest {
-    /// What stands there from `end` on; each piece begins with these bytes, and with no others does
-    /// one contain them. `at_end` is whether a piece that may be whole so far met the end of the file.
-    pub(super) fn of(file: &File, end: u64, at_end: bool, magic: &[u8]) -> io::Result<Self> {
+    /// What stands there from `end` on; each piece begins with the bytes of `begins`. `at_end` is
+    /// whether a piece that may be whole so far met the end of the file.
+    pub(super) fn of(file: &File, end: u64, at_end: bool, begins: &Begins<'_>) -> io::Result<Self> {
         Ok(match file.metadata()?.len().saturating_sub(end) {
             0 => Self::Nothing,
-            torn if at_end || is_torn(file, end, magic)? => Self::Torn(torn),
+            torn if at_end || is_torn(file, end, begins)? => Self::Torn(torn),
             _ => Self::Damaged,
         })
     }
 }
 
+/// How the beginning of a piece is known.
+pub(super) struct Begins<'a> {
+    pub(super) magic: &'a [u8],
+    /// Whether a piece does begin at this place, where those bytes stand. They may stand within a
+    /// piece, too.
+    pub(super) is_piece: &'a dyn Fn(u64) -> io::Result<bool>,
+}
+
 /// Whether what begins here and is no whole piece is what a crash leaves: nothing but zeros, or a
 /// piece behind which no other one begins.
-fn is_torn(mut file: &File, from: u64, magic: &[u8]) -> io::Result<bool> {
+fn is_torn(mut file: &File, from: u64, of: &Begins<'_>) -> io::Result<bool> {
+    let magic = of.magic;
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::with_capacity(BLOCK, file);
     let (mut window, mut begins, mut zeros) = (Vec::with_capacity(BLOCK + magic.len()), None, true);
+    // Where the window begins in the file.
+    let mut at = from;
     loop {
         let block = reader.fill_buf()?;
         if block.is_empty() {
@@ -65,13 +76,19 @@ fn is_torn(mut file: &File, from: u64, magic: &[u8]) -> io::Result<bool> {
         if begins == Some(false) && !zeros {
             return Ok(false);
         }
+        if begins.is_none() {
+            continue;
+        }
         let searched = window.get(skip.min(window.len())..).unwrap_or_default();
-        if begins.is_some() && memchr::memmem::find(searched, magic).is_some() {
-            return Ok(false);
+        for found in memchr::memmem::find_iter(searched, magic) {
+            if (of.is_piece)(at + (skip + found) as u64)? {
+                return Ok(false);
+            }
         }
-        if begins.is_some() {
-            let settled = window.len().saturating_sub(magic.len() - 1);
-            window.drain(..settled);
-        }
+        // Whoever looked at a piece has moved the place in the file; all that was read is in the window.
+        file.seek(SeekFrom::Start(at + window.len() as u64))?;
+        let settled = window.len().saturating_sub(magic.len() - 1);
+        window.drain(..settled);
+        at += settled as u64;
     }
 }

@@ -81,6 +81,15 @@ impl<W: Write + Send> Output for Stream<W> {
     }
 }
 
+/// What a stream leaves to be synced.
+struct Nothing;
+
+impl Durable for Nothing {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Writes records, one a line.
 pub struct RecordWriter {
     out: Box<dyn Output>,
@@ -93,7 +102,7 @@ pub struct RecordWriter {
     line: Vec<u8>,
     /// Bodies that the next records name and that are not known to be durable.
     bodies: Vec<PathBuf>,
-    /// `None` where there is nothing to sync, or the first record is still to come.
+    /// `None` where there is nothing to sync so far, or the first record is still to come.
     syncing: Option<Syncing>,
     written: u64,
     /// Of them, those that a sync is asked for, and those that are durable.
@@ -243,7 +252,7 @@ impl RecordWriter {
         self.asked_at = Some(now);
         if self.durable < self.written {
             let batch = self.batch();
-            self.durable = match &mut self.syncing {
+            self.durable = match self.syncing_of(&batch) {
                 Some(syncing) => syncing.now(batch)?,
                 None => batch.records,
             };
@@ -312,13 +321,22 @@ impl RecordWriter {
         }
         self.waiting = false;
         let batch = self.batch();
-        match &mut self.syncing {
+        match self.syncing_of(&batch) {
             Some(syncing) => syncing.begin(batch),
             None => {
                 self.durable = batch.records;
                 Ok(())
             }
         }
+    }
+
+    /// What makes a batch durable; `None` where it has nothing that could be. A stream cannot, but the
+    /// files that its records name can.
+    fn syncing_of(&mut self, batch: &ToSync) -> Option<&mut Syncing> {
+        if self.syncing.is_none() && !batch.bodies.is_empty() {
+            self.syncing = Some(Syncing::new(&self.name, Box::new(Nothing)));
+        }
+        self.syncing.as_mut()
     }
 
     fn is_busy(&self) -> bool {

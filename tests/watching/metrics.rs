@@ -3,8 +3,8 @@
 use longhaul::lab::{Origin, Received, Reply, Script};
 use longhaul::{Session, secs};
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use super::job::{Job, Running};
@@ -156,6 +156,28 @@ fn what_is_served_is_what_the_page_says() {
     drop(origin);
     assert_eq!(running.wait(), 1);
     assert!(session.get(&url).send().is_err(), "it is served beyond the run");
+}
+
+/// It announces a body, sends none and stays.
+#[test]
+fn a_client_that_hangs_stops_neither_the_numbers_nor_the_end() {
+    let origin = site();
+    let (_job, mut running, url) = started(&origin);
+    let address = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap();
+    let mut hanging = Vec::new();
+    for _ in 0..2 {
+        let mut client = TcpStream::connect(address).unwrap();
+        let head = b"GET /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n";
+        client.write_all(head).unwrap();
+        // It was answered, so a thread is at it.
+        let mut byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        hanging.push(client);
+    }
+    scraped(&session(), &url);
+    drop(origin);
+    assert_eq!(running.wait(), 1);
+    drop(hanging);
 }
 
 /// As the Prometheus client of Python reads it, line by line.

@@ -128,3 +128,20 @@ fn what_cannot_be_is_told_before_the_run() {
     }
     assert_eq!(origin.counts().requests, 0);
 }
+
+#[test]
+fn it_is_not_written_over_the_results() {
+    let origin = site();
+    let job = Job::new([origin.url("/1")]);
+    job.run(&[]).assert_code(0);
+    let before = job.read("results.jsonl");
+    std::os::unix::fs::symlink("results.jsonl", job.path("link")).unwrap();
+    for tally in ["./results.jsonl", "link"] {
+        let ended = job.run(&["--resume", "--tally", tally]);
+        ended.assert_code(2);
+        let wanted =
+            format!("the tally {tally} would take the place of the results in results.jsonl");
+        assert!(ended.stderr.contains(&wanted), "{}", ended.stderr);
+        assert_eq!(job.read("results.jsonl"), before);
+    }
+}

@@ -32,7 +32,7 @@ pub(super) use files::lock;
 
 use super::content::{is_packed, unreadable};
 use super::format::Format;
-use super::parts::parts_of;
+use super::parts::{gap_behind, parts_of};
 use super::record::Record;
 use super::sink::io_error;
 use super::writer::RecordWriter;
@@ -41,7 +41,7 @@ use done::Counting;
 use part::Part;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What to do with results that are there already.
 #[non_exhaustive]
@@ -119,6 +119,7 @@ impl Journal {
                 parts.push(Part::open(other, packed)?);
             }
         }
+        let gap = find_gap(path, &parts).map_err(|error| unreadable(path, error))?;
         let mut journal = Self {
             parts,
             format,
@@ -128,6 +129,14 @@ impl Journal {
             done: Done::default(),
             found: Found::default(),
         };
+        if let Some((missing, behind)) = gap {
+            return Err(Error::config(format!(
+                "{} is missing, and {} is there, which holds results behind it; put it back, or move \
+                 those behind it away",
+                missing.display(),
+                behind.display()
+            )));
+        }
         match existing {
             Existing::Refuse | Existing::Overwrite if !journal.is_regular() => {}
             Existing::Refuse => {
@@ -171,6 +180,11 @@ impl Journal {
         self.found
     }
 
+    /// The files.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().map(|part| part.path.as_path())
+    }
+
     /// Makes the files ready and hands them to a writer. From here on they are changed.
     ///
     /// # Errors
@@ -178,11 +192,19 @@ impl Journal {
     pub fn begin(mut self) -> Result<RecordWriter, Error> {
         self.begun = true;
         let mut parts = std::mem::take(&mut self.parts);
-        let is_over = self.existing == Existing::Overwrite;
         let wrong = |path: &Path, error: io::Error| {
             let text = format!("{} cannot be written: {error}; name another file", path.display());
             io_error(text, error)
         };
+        if !matches!(self.existing, Existing::Resume { .. }) && parts.iter().all(|one| one.regular)
+        {
+            // From the last one on, so that a crash leaves parts without a gap. Where nothing is to be
+            // thrown away they are empty.
+            while parts.len() > 1 {
+                let Some(part) = parts.pop() else { break };
+                fs::remove_file(&part.path).map_err(|error| wrong(&part.path, error))?;
+            }
+        }
         let (mut ready, mut lock) = (None, None);
         let (mut paths, count) = (Vec::new(), parts.len());
         for (number, part) in parts.iter().enumerate() {
@@ -192,10 +214,6 @@ impl Journal {
                 let name = path.display().to_string();
                 return Ok(RecordWriter::stream(name, file).format(self.format.clone()));
             }
-            if is_over && number > 0 {
-                fs::remove_file(path).map_err(|error| wrong(path, error))?;
-                continue;
-            }
             let made =
                 part.ready(self.existing, &self.format).map_err(|error| wrong(path, error))?;
             if number == 0 {
@@ -203,8 +221,7 @@ impl Journal {
             }
             paths.push(path.clone());
             // The last one goes on.
-            ready =
-                Some((number as u32, made)).filter(|_| is_over || number + 1 == count).or(ready);
+            ready = Some((number as u32, made)).filter(|_| number + 1 == count).or(ready);
         }
         let (Some((number, (file, length))), Some(lock)) = (ready, lock) else {
             return Err(Error::local(ErrorKind::Internal, "results without a file"));
@@ -248,6 +265,16 @@ impl Journal {
         }
         (self.found, self.done) = (found, counting.done());
         Ok(())
+    }
+}
+
+/// A part that is missing before one that is there.
+fn find_gap(path: &Path, parts: &[Part]) -> io::Result<Option<(PathBuf, PathBuf)>> {
+    match parts {
+        // It was not there until now, and others are.
+        [first, second, ..] if first.fresh => Ok(Some((first.path.clone(), second.path.clone()))),
+        parts if parts.iter().all(|part| part.regular) => gap_behind(path, parts.len() as u32),
+        _ => Ok(None),
     }
 }
 

@@ -239,6 +239,66 @@ fn results_go_on_in_another_file_and_are_read_as_one() {
 }
 
 #[test]
+fn parts_with_a_gap_are_refused_and_left_as_they_are() {
+    for gone in 0..3 {
+        let place = Place::new();
+        let path = place.path("r.jsonl");
+        let all: Vec<_> = (0..4).map(|number| record(&number.to_string(), true)).collect();
+        write(&mut in_parts(&path, Existing::Refuse, 1), &all);
+        let parts = parts_of(&path).unwrap();
+        assert_eq!(parts.len(), 4);
+        fs::rename(&parts[gone], place.path("elsewhere")).unwrap();
+        for existing in [Existing::Refuse, RESUME, RETRY, Existing::Overwrite] {
+            let error = Journal::open(&path, existing).unwrap_err().to_string();
+            let wanted = format!(
+                "{} is missing, and {} is there",
+                parts[gone].display(),
+                parts[gone + 1].display()
+            );
+            assert!(error.contains(&wanted), "{error}");
+            for (number, part) in parts.iter().enumerate() {
+                assert_eq!(part.exists(), number != gone);
+            }
+        }
+        fs::rename(place.path("elsewhere"), &parts[gone]).unwrap();
+        assert_eq!(Journal::open(&path, RESUME).unwrap().found().ok, 4);
+    }
+}
+
+#[test]
+fn parts_are_thrown_away_from_the_last_to_the_first() {
+    let place = Place::new();
+    let path = place.path("r.jsonl");
+    let all: Vec<_> = (0..4).map(|number| record(&number.to_string(), true)).collect();
+    write(&mut in_parts(&path, Existing::Refuse, 1), &all);
+    let parts = parts_of(&path).unwrap();
+    let journal = Journal::open(&path, Existing::Overwrite).unwrap();
+    // One that cannot be removed: what stands before it is as it was.
+    fs::remove_file(&parts[1]).unwrap();
+    fs::create_dir(&parts[1]).unwrap();
+    let error = journal.begin().unwrap_err().to_string();
+    assert!(error.contains("r.1.jsonl cannot be written"), "{error}");
+    assert_eq!(parts_of(&path).unwrap(), parts[..2]);
+    assert_eq!(place.read("r.jsonl").lines().count(), 1);
+}
+
+#[test]
+fn a_run_over_empty_parts_goes_on_in_the_first() {
+    let place = Place::new();
+    let path = place.path("r.jsonl");
+    for name in ["r.jsonl", "r.1.jsonl", "r.2.jsonl"] {
+        fs::write(place.path(name), "").unwrap();
+    }
+    let mut writer = in_parts(&path, Existing::Refuse, 1);
+    assert_eq!(parts_of(&path).unwrap(), std::slice::from_ref(&path));
+    write(&mut writer, &[record("1", true), record("2", true)]);
+    drop(writer);
+    assert_eq!(parts_of(&path).unwrap().len(), 2);
+    assert_eq!(place.read("r.jsonl").lines().count(), 1);
+    assert_eq!(Journal::open(&path, RESUME).unwrap().found().ok, 2);
+}
+
+#[test]
 fn the_lock_is_held_while_the_parts_change() {
     let place = Place::new();
     let path = place.path("r.jsonl");

@@ -3,15 +3,17 @@
 //! Each record is a member of its own, so that whoever has its place can read it alone. Members are
 //! written at once and carry a checksum: what a kill leaves torn is the last one.
 
-use crate::batch::torn::{Pieces, Rest};
+use crate::batch::torn::{Begins, Pieces, Rest};
 use flate2::bufread::GzDecoder;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// How each member begins that is written here: deflate, no time, no name, no system. Ten bytes, which
-/// nothing compressed contains by chance.
+/// How each member begins that is written here: deflate, no time, no name, no system. Other programs
+/// write the same, and a body that is gzip stands in its record as it is.
 const MAGIC: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+/// How each record begins.
+const RECORD: &[u8; 5] = b"WARC/";
 const BLOCK: usize = 128 * 1024;
 
 /// Bytes that were compressed to be the middle of a member.
@@ -106,15 +108,32 @@ pub(super) fn look_through(file: &File) -> io::Result<Pieces> {
             Err(_) => break,
         }
     }
-    let rest = Rest::of(file, end, false, &MAGIC)?;
+    let begins = Begins { magic: &MAGIC, is_piece: &|at| is_record(file, at) };
+    let rest = Rest::of(file, end, false, &begins)?;
     Ok(Pieces { end, rest })
+}
+
+/// Whether a whole record stands here.
+fn is_record(file: &File, at: u64) -> io::Result<bool> {
+    let mut reader = BufReader::new(file);
+    reader.seek(SeekFrom::Start(at))?;
+    let (mut member, mut begin) = (GzDecoder::new(reader), [0; RECORD.len()]);
+    let read = member.read_exact(&mut begin).and_then(|()| match &begin == RECORD {
+        true => io::copy(&mut member, &mut io::sink()).map(|_| true),
+        false => Ok(false),
+    });
+    match read {
+        Err(error) if error.raw_os_error().is_some() => Err(error),
+        read => Ok(read.unwrap_or(false)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::io::{Read, Write};
+    use sha2::{Digest, Sha256};
+    use std::io::Write;
 
     fn file(parts: &[&[u8]]) -> File {
         let mut file = tempfile::tempfile().unwrap();
@@ -147,9 +166,31 @@ mod tests {
         }
     }
 
+    /// As servers send them that are written in Go: the body begins as the members here do.
+    #[test]
+    fn a_record_with_a_body_of_gzip_is_torn_at_any_byte() {
+        let noise: Vec<u8> = (0..3000_u64).map(|n| Sha256::digest(n.to_le_bytes())[0]).collect();
+        let whole = member(&noise);
+        let body = [&b"WARC/1.1\r\nWARC-Type: response\r\n\r\n"[..], &whole].concat();
+        let (first, last) = (member(b"WARC/1.1\r\n\r\none"), member(&body));
+        assert_eq!(memchr::memmem::find_iter(&last, &MAGIC).count(), 2, "the body is not packed");
+        let end = first.len() as u64;
+        for cut in 1..last.len() {
+            let rest = Rest::Torn(cut as u64);
+            let found = look_through(&file(&[&first, &last[..cut]])).unwrap();
+            assert_eq!(found, Pieces { end, rest }, "{cut}");
+        }
+        // Where it is broken and another one stands behind, it is damage as ever.
+        let mut broken = last.clone();
+        let at = broken.len() - 6;
+        broken[at] ^= 0x40;
+        let found = look_through(&file(&[&first, &broken, &first])).unwrap();
+        assert_eq!(found, Pieces { end, rest: Rest::Damaged });
+    }
+
     #[test]
     fn damage_is_told_from_what_a_crash_leaves() {
-        let part = member(&[b'x'; 3000]);
+        let part = member(&[&b"WARC/1.1\r\n"[..], &[b'x'; 3000]].concat());
         let end = part.len() as u64;
         let mut flipped = part.clone();
         let middle = flipped.len() - 6;

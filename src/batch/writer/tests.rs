@@ -220,6 +220,41 @@ fn a_body_is_synced_with_the_record_that_names_it() {
     assert_eq!((sink.durable, sink.written()), (0, 1));
 }
 
+#[test]
+fn the_files_that_records_on_a_stream_name_are_synced_too() {
+    let clock = SimClock::default();
+    let gone = || vec![PathBuf::from("/nonexistent/x-00000.warc.gz")];
+    let is_told = |error: SinkError| {
+        assert!(error.to_string().starts_with("/nonexistent/x-00000.warc.gz cannot be"), "{error}");
+    };
+    // At the end.
+    let mut sink = RecordWriter::stream("a stream", Vec::new());
+    sink.write(&record(), clock.now()).unwrap();
+    sink.sync(clock.now()).unwrap();
+    assert_eq!(sink.durable, 1, "there is nothing to sync");
+    sink.rely_on(&mut gone()).unwrap();
+    sink.write(&record(), clock.now()).unwrap();
+    is_told(sink.sync(clock.now()).unwrap_err());
+    assert_eq!((sink.durable, sink.written()), (1, 2));
+    // And while it goes on, beside the writing.
+    let mut sink = RecordWriter::stream("a stream", Vec::new());
+    sink.rely_on(&mut gone()).unwrap();
+    sink.write(&record(), clock.now()).unwrap();
+    clock.advance(SYNC_AFTER);
+    sink.tick(clock.now()).unwrap();
+    is_told(sink.hear(true).unwrap_err());
+    assert_eq!(sink.durable, 0);
+    // Where they are there, the records are durable.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x-00000.warc.gz");
+    std::fs::write(&file, "x").unwrap();
+    let mut sink = RecordWriter::stream("a stream", Vec::new());
+    sink.rely_on(&mut vec![file]).unwrap();
+    sink.write(&record(), clock.now()).unwrap();
+    sink.sync(clock.now()).unwrap();
+    assert_eq!(sink.durable, 1);
+}
+
 #[cfg(feature = "zstd")]
 #[test]
 fn a_frame_ends_with_each_sync_and_is_written_whole_or_not_at_all() {
