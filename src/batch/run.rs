@@ -236,8 +236,14 @@ impl<J: Jobs> Run<'_, J> {
         }
         match self.write(&finished, &mut record) {
             Ok(()) => {
-                let ending = Ending::of(flying.what, &record);
-                state.settling.wrote(flying.lease, ending);
+                if record.is_of_the_run() {
+                    // A resumption drops the record and does the job; so the queue must have it.
+                    state.settling.wrote(None, Ending::Acknowledge);
+                    state.settling.drop_job(flying.lease);
+                } else {
+                    let ending = Ending::of(flying.what, &record);
+                    state.settling.wrote(flying.lease, ending);
+                }
                 state.tally.add(&record);
                 state.watch.written(&record, self.clock.now());
                 if let Some(told) = &mut self.on_record {

@@ -389,6 +389,32 @@ fn what_did_not_end_is_given_back() {
 }
 
 #[test]
+fn what_failed_by_the_run_is_given_back_with_a_record_that_a_resumption_drops() {
+    use crate::error::{Fault, Phase};
+    for kind in [ErrorKind::ProxyAuth, ErrorKind::NoProxyAlive, ErrorKind::ExitLeak] {
+        let (clock, ledger) = (Arc::default(), Ledger::default());
+        let queue = queue(&clock, 5);
+        let mut crew = Crew::new(&clock, |url| match url {
+            "http://h/2" => (0, Err(Error::new(kind, Phase::Proxy, Fault::Proxy, "no"))),
+            _ => ok(url),
+        });
+        crew.stop_after = Some(2);
+        let consumer = Consumer::of(&queue, &ledger);
+        let ended = run(&crew, Page::of(&consumer, Syncs::Each)).run(consumer.jobs());
+        assert_eq!((ledger.urls().len(), ended.tally.urls()), (2, 2), "{kind:?}");
+        assert_eq!(consumer.said("acknowledge"), numbers(1..=1), "{kind:?}");
+        assert!(consumer.said("give back").contains(&"2".to_owned()), "{kind:?}");
+        assert_eq!((queue.handed_out(), queue.waiting()), (0, 4), "{kind:?}");
+        // Whoever comes next does what is left, and the queue is empty.
+        let (crew, next) = (Crew::new(&clock, ok), Consumer::of(&queue, &ledger));
+        run(&crew, Page::of(&next, Syncs::Each)).run(next.jobs());
+        let asked: BTreeSet<_> = crew.asked().into_iter().collect();
+        assert_eq!(asked, ["2", "3", "4", "5"].map(url_of).into(), "{kind:?}");
+        assert_eq!((queue.acknowledged(), queue.waiting()), (5, 0), "{kind:?}");
+    }
+}
+
+#[test]
 fn what_describes_no_request_is_a_dead_letter_with_a_record() {
     let (clock, ledger) = (Arc::<SimClock>::default(), Ledger::default());
     let queue = MemoryQueue::new(clock.clone()).lease(LEASE);
