@@ -429,8 +429,10 @@ impl BatchBuilder {
     }
 
     /// Is told of each URL at the end of each of its passes, on the same thread: a record with the
-    /// attempts of that pass alone. Every attempt of the run is told exactly once, also those of URLs
-    /// that are held back for another pass, whose record is still to come.
+    /// attempts of that pass alone. Every attempt of each URL that comes to the end of a pass is told
+    /// exactly once, also where the URL is held back for another pass and its record is still to
+    /// come. What does not come to one is not told: URLs that are cut or whose lease is lost, samples
+    /// of the exits, and what ends after the results can no longer be kept.
     pub fn on_pass_end(mut self, told: impl FnMut(&Record) + Send + 'static) -> Self {
         self.on_pass_end = Some(Box::new(told));
         self
