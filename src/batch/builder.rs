@@ -805,15 +805,34 @@ fn wait_for_the_start(settings: &mut BatchBuilder, stopper: &Stopper, total: Opt
     }
 }
 
+/// Aborts the pool where what takes the results panics.
+///
+/// The feeding thread is waited for then. It may be in a source that waits for jobs, and ends only
+/// when it is told that the run is over.
+struct AbortUnlessDone<'a> {
+    pool: &'a WorkerPool,
+    is_done: bool,
+}
+
+impl Drop for AbortUnlessDone<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.pool.abort();
+        }
+    }
+}
+
 impl Jobs for WorkerPool {
     fn run(&self, jobs: Feed, take: &mut dyn FnMut(Option<Finished>)) {
         self.run_scoped(jobs, |mut results| {
+            let mut guard = AbortUnlessDone { pool: self, is_done: false };
             loop {
                 match results.next_timeout(TICK) {
-                    None if results.is_finished() => return,
+                    None if results.is_finished() => break,
                     other => take(other),
                 }
             }
+            guard.is_done = true;
         });
     }
 
