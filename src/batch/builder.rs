@@ -308,6 +308,11 @@ impl BatchBuilder {
 
     /// How many passes there are at most; see the [module](super).
     ///
+    /// A pass begins when the input has ended. Jobs of a queue stay under their leases until then, so
+    /// of those no more than [`permits`](Self::permits) are held back; what fails beyond that is
+    /// written as failed, and acknowledged. With a queue that stays open no second pass begins: leave
+    /// this at 1, and retries to [`Retry`] and to the queue.
+    ///
     /// # Defaults
     /// 1: what failed is not passed over again.
     pub fn passes(mut self, passes: u32) -> Self {
@@ -732,6 +737,7 @@ impl Batch {
                 timeouts: settings.pass_timeouts,
             },
             most_held: MOST_HELD,
+            most_leased: pool.permits().min(MOST_HELD),
             total,
             promised: match promised {
                 Bound::At(bound) => Some(bound),

@@ -58,6 +58,8 @@ pub(super) struct Run<'a, J> {
     pub(super) passes: u32,
     pub(super) pass_settings: PassSettings,
     pub(super) most_held: usize,
+    /// The same for jobs under a lease, which nobody else gets meanwhile.
+    pub(super) most_leased: usize,
     pub(super) total: Option<u64>,
     /// How long one URL can take at most in one pass.
     pub(super) promised: Option<Duration>,
@@ -207,10 +209,12 @@ impl<J: Jobs> Run<'_, J> {
         let mut record = Record::of(&finished, &flying.id, state.pass, self.clock.wall());
         let again = matches!(class, Class::Retryable | Class::Refused);
         self.heed_failures(class, &mut state.closing);
+        let is_leased = flying.lease.is_some();
+        let most_held = if is_leased { self.most_leased } else { self.most_held };
         let held = again
             && state.pass < self.passes
             && flying.request.is_some()
-            && state.held.len() < self.most_held;
+            && state.held.len() < most_held;
         state.watch.pass_end(&finished, &record, held);
         record = record.after(std::mem::take(&mut flying.earlier));
         if held {

@@ -11,7 +11,7 @@ use crate::batch::source::Known;
 use crate::error::{Error, ErrorKind};
 use crate::message::{IntoRequest, Response};
 use crate::time::{SimClock, secs};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -312,6 +312,7 @@ fn run<'a>(jobs: &'a Crew<'a>, sink: Box<dyn Sink>) -> Run<'a, Crew<'a>> {
         passes: 1,
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
+        most_leased: MOST_HELD,
         total: None,
         promised: None,
         sampling: None,
@@ -492,6 +493,28 @@ fn leases_are_extended_for_hours_while_a_job_waits_and_while_it_is_held() {
     // At half of a minute, each of the three over six hours, and not more often.
     let extended = consumer.said("extend").len();
     assert!((3 * 700..=3 * 720).contains(&extended), "{extended}");
+}
+
+#[test]
+fn no_more_is_held_back_under_leases_than_may_be() {
+    let (clock, ledger) = (Arc::default(), Ledger::default());
+    let queue = queue(&clock, 40);
+    // In hand are those of one claim, and what is held for the second pass.
+    let most = Cell::new(0);
+    let crew = Crew::new(&clock, |url| {
+        most.set(queue.handed_out().max(most.get()));
+        (0, Ok(response(503, vec![attempt(url)])))
+    });
+    let consumer = Consumer::of(&queue, &ledger);
+    let mut run = run(&crew, Page::of(&consumer, Syncs::Each));
+    (run.passes, run.most_leased) = (2, 3);
+    let ended = run.run(consumer.jobs().within(2));
+    assert!(most.get() <= 3 + 2, "{most:?}");
+    assert_eq!((crew.asked().len(), ended.unfinished, ended.lost), (43, 0, 0));
+    let pages = ledger.0.lock().unwrap();
+    let passes: Vec<_> = pages.durable.iter().map(|record| record.pass).collect();
+    assert_eq!(passes, [vec![1; 37], vec![2; 3]].concat());
+    assert_eq!((queue.acknowledged(), queue.handed_out()), (40, 0));
 }
 
 #[test]

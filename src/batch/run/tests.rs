@@ -143,6 +143,7 @@ fn run_of(jobs: &Scripted) -> Run<'_, Scripted> {
         passes: 1,
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
+        most_leased: MOST_HELD,
         total: None,
         promised: None,
         sampling: None,

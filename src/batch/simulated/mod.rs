@@ -297,6 +297,7 @@ fn live(
         passes: plan.passes,
         pass_settings: PassSettings::default(),
         most_held: plan.most_held,
+        most_leased: plan.most_held,
         total: None,
         promised: None,
         sampling: plan.samples.map(|every| Sampling::new(ECHO.to_owned(), every, None, recipe)),
