@@ -739,10 +739,7 @@ impl Batch {
             most_held: MOST_HELD,
             most_leased: pool.permits().min(MOST_HELD),
             total,
-            promised: match promised {
-                Bound::At(bound) => Some(bound),
-                Bound::Unbounded { .. } => None,
-            },
+            deadline: settings.session.settings().timeouts.deadline(),
             sampling,
             window: settings.window,
             stop_on_failures: settings.stop_on_failures.map(LastOutcomes::new),

@@ -14,7 +14,8 @@ use super::syncing::sync_bodies;
 use super::tally::Tally;
 use super::watch::{Wanted, Watch};
 use super::window::Window;
-use crate::policy::{Class, LastOutcomes};
+use crate::message::Setting;
+use crate::policy::{Class, LastOutcomes, Timeouts};
 use crate::time::Clock;
 use crate::workers::{Finished, PoolStats};
 use std::borrow::Cow;
@@ -61,8 +62,8 @@ pub(super) struct Run<'a, J> {
     /// The same for jobs under a lease, which nobody else gets meanwhile.
     pub(super) most_leased: usize,
     pub(super) total: Option<u64>,
-    /// How long one URL can take at most in one pass.
-    pub(super) promised: Option<Duration>,
+    /// The deadline of a URL in one pass, where it has no timeouts of its own.
+    pub(super) deadline: Option<Duration>,
     pub(super) sampling: Option<Sampling>,
     pub(super) window: Window,
     pub(super) stop_on_failures: Option<LastOutcomes>,
@@ -236,7 +237,7 @@ impl<J: Jobs> Run<'_, J> {
         record.ok = class == Class::Ok;
         record.meta = flying.meta.take();
         if !record.attempts.is_empty() {
-            record.promised_ms = self.promise(state.pass);
+            record.promised_ms = self.promise(&flying.timeouts).map(millis);
         }
         match self.write(&finished, &mut record) {
             Ok(()) => {
@@ -261,11 +262,15 @@ impl<J: Jobs> Run<'_, J> {
         }
     }
 
-    /// How long a URL can take at most in this pass; not known where later passes have their own
-    /// policy.
-    fn promise(&self, pass: u32) -> Option<f64> {
-        let same = pass == 1 || self.pass_settings.is_that_of_the_first();
-        self.promised.filter(|_| same).map(millis)
+    /// How long a URL with these timeouts of its own could take at most in one pass: its deadline and
+    /// nothing else. What is computed from a policy leaves out bodies and waits, which the time of the
+    /// URL has.
+    fn promise(&self, own: &Setting<Timeouts>) -> Option<Duration> {
+        match own {
+            Setting::Inherit => self.deadline,
+            Setting::Set(own) => own.deadline(),
+            Setting::Unset => None,
+        }
     }
 
     /// Stops by the share of failures. A permanent answer (404, 410) is no failure: the site has told

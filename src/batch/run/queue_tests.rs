@@ -314,7 +314,7 @@ fn run<'a>(jobs: &'a Crew<'a>, sink: Box<dyn Sink>) -> Run<'a, Crew<'a>> {
         most_held: MOST_HELD,
         most_leased: MOST_HELD,
         total: None,
-        promised: None,
+        deadline: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,

@@ -299,7 +299,7 @@ fn live(
         most_held: plan.most_held,
         most_leased: plan.most_held,
         total: None,
-        promised: None,
+        deadline: plan.timeouts.deadline(),
         sampling: plan.samples.map(|every| Sampling::new(ECHO.to_owned(), every, None, recipe)),
         window: Window::default(),
         stop_on_failures: None,
