@@ -3,7 +3,7 @@
 
 use longhaul::batch::{
     Batch, BatchBuilder, Claimed, Existing, FnSink, IterSource, JobSource, LeaseId, Lost,
-    MemoryQueue, Outcome, Record, SinkError, Stopped, Supply,
+    MemoryQueue, Outcome, Place, Record, SinkError, Stopped, Supply,
 };
 use longhaul::error::{Fault, Phase};
 use longhaul::time::SimClock;
@@ -11,6 +11,7 @@ use longhaul::transport::{Play, Script};
 use longhaul::{Error, ErrorKind, Session, secs};
 use std::collections::BTreeSet;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -300,4 +301,59 @@ fn an_iterator_may_block_and_may_be_endless() {
     *stopper.lock().unwrap() = Some(batch.stopper());
     let outcome = batch.run().unwrap();
     assert!(outcome.summary.ok >= 50, "{outcome:?}");
+}
+
+/// Gives one job, and then waits until the run is over.
+struct Patient(AtomicBool);
+
+impl JobSource for Patient {
+    fn claim(
+        &self,
+        _: usize,
+        jobs: &mut Vec<Claimed>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Supply, Error> {
+        if !self.0.swap(true, Ordering::SeqCst) {
+            let place = Place { source: "patient".into(), line: 1 };
+            jobs.extend(Claimed::line("http://h.test/1", place));
+            return Ok(Supply::More);
+        }
+        while !is_over() {
+            thread::yield_now();
+        }
+        Ok(Supply::Ended)
+    }
+
+    fn extend(&self, _: &[LeaseId]) -> Result<Lost, Error> {
+        Ok(Lost::default())
+    }
+
+    fn acknowledge(&self, _: &[LeaseId]) -> Result<Lost, Error> {
+        Ok(Lost::default())
+    }
+
+    fn give_back(&self, _: &[LeaseId]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn dead_letter(&self, _: &LeaseId, _: &str) -> Result<Lost, Error> {
+        Ok(Lost::default())
+    }
+}
+
+#[test]
+fn a_panic_of_who_is_told_goes_on_though_the_source_waits_for_jobs() {
+    type Told = fn(BatchBuilder) -> BatchBuilder;
+    let told: [Told; 3] = [
+        |batch| batch.on_record(|_| panic!("mine")),
+        |batch| batch.on_pass_end(|_| panic!("mine")),
+        |batch| batch.sink(FnSink::new(|_, _| panic!("mine"))),
+    ];
+    for panics in told {
+        let (batch, _) = batch(&Arc::default(), |_| Play::status(200));
+        let batch = batch.sink(FnSink::new(|_, _| Ok(()))).source(Patient(AtomicBool::default()));
+        let batch = panics(batch).build().unwrap();
+        let caught = catch_unwind(AssertUnwindSafe(|| batch.run())).unwrap_err();
+        assert_eq!(caught.downcast_ref(), Some(&"mine"));
+    }
 }

@@ -308,6 +308,11 @@ impl BatchBuilder {
 
     /// How many passes there are at most; see the [module](super).
     ///
+    /// A pass begins when the input has ended. Jobs of a queue stay under their leases until then, so
+    /// of those no more than [`permits`](Self::permits) are held back; what fails beyond that is
+    /// written as failed, and acknowledged. With a queue that stays open no second pass begins: leave
+    /// this at 1, and retries to [`Retry`] and to the queue.
+    ///
     /// # Defaults
     /// 1: what failed is not passed over again.
     pub fn passes(mut self, passes: u32) -> Self {
@@ -429,8 +434,10 @@ impl BatchBuilder {
     }
 
     /// Is told of each URL at the end of each of its passes, on the same thread: a record with the
-    /// attempts of that pass alone. Every attempt of the run is told exactly once, also those of URLs
-    /// that are held back for another pass, whose record is still to come.
+    /// attempts of that pass alone. Every attempt of each URL that comes to the end of a pass is told
+    /// exactly once, also where the URL is held back for another pass and its record is still to
+    /// come. What does not come to one is not told: URLs that are cut or whose lease is lost, samples
+    /// of the exits, and what ends after the results can no longer be kept.
     pub fn on_pass_end(mut self, told: impl FnMut(&Record) + Send + 'static) -> Self {
         self.on_pass_end = Some(Box::new(told));
         self
@@ -731,11 +738,9 @@ impl Batch {
                 timeouts: settings.pass_timeouts,
             },
             most_held: MOST_HELD,
+            most_leased: pool.permits().min(MOST_HELD),
             total,
-            promised: match promised {
-                Bound::At(bound) => Some(bound),
-                Bound::Unbounded { .. } => None,
-            },
+            deadline: settings.session.settings().timeouts.deadline(),
             sampling,
             window: settings.window,
             stop_on_failures: settings.stop_on_failures.map(LastOutcomes::new),
@@ -804,15 +809,34 @@ fn wait_for_the_start(settings: &mut BatchBuilder, stopper: &Stopper, total: Opt
     }
 }
 
+/// Aborts the pool where what takes the results panics.
+///
+/// The feeding thread is waited for then. It may be in a source that waits for jobs, and ends only
+/// when it is told that the run is over.
+struct AbortUnlessDone<'a> {
+    pool: &'a WorkerPool,
+    is_done: bool,
+}
+
+impl Drop for AbortUnlessDone<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.pool.abort();
+        }
+    }
+}
+
 impl Jobs for WorkerPool {
     fn run(&self, jobs: Feed, take: &mut dyn FnMut(Option<Finished>)) {
         self.run_scoped(jobs, |mut results| {
+            let mut guard = AbortUnlessDone { pool: self, is_done: false };
             loop {
                 match results.next_timeout(TICK) {
-                    None if results.is_finished() => return,
+                    None if results.is_finished() => break,
                     other => take(other),
                 }
             }
+            guard.is_done = true;
         });
     }
 

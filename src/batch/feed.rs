@@ -36,6 +36,8 @@ pub(super) struct Flying {
     pub(super) meta: Option<Meta>,
     /// The request, where it may be needed again.
     pub(super) request: Option<Request>,
+    /// What it has of its own in this pass.
+    pub(super) timeouts: Setting<Timeouts>,
     pub(super) what: What,
     /// The attempts of earlier passes.
     pub(super) earlier: Vec<AttemptRecord>,
@@ -143,13 +145,6 @@ pub(super) struct PassSettings {
     pub(super) timeouts: Option<Timeouts>,
 }
 
-impl PassSettings {
-    /// Whether later passes go by the policy of the first.
-    pub(super) fn is_that_of_the_first(&self) -> bool {
-        self.retry.is_none() && self.timeouts.is_none()
-    }
-}
-
 impl Feed {
     /// Puts samples of the exits among the URLs.
     pub(super) fn with_samples(mut self, samples: Option<SamplePlan>) -> Self {
@@ -192,6 +187,7 @@ impl Feed {
                 }
                 if let Some(timeouts) = timeouts {
                     request.overrides.timeouts = Setting::Set(*timeouts);
+                    flying.timeouts = Setting::Set(*timeouts);
                 }
                 Some((flying, Fed(Ok(request))))
             }
@@ -205,6 +201,7 @@ impl Feed {
             method: request.method.clone(),
             meta: None,
             request: None,
+            timeouts: Setting::Inherit,
             what: What::Sample,
             earlier: Vec::new(),
             lease: None,
@@ -228,6 +225,7 @@ impl Input {
                     method: Method::GET,
                     meta: None,
                     request: None,
+                    timeouts: Setting::Inherit,
                     what: What::Bad,
                     earlier: Vec::new(),
                     lease,
@@ -242,6 +240,7 @@ impl Input {
             method: item.request.method.clone(),
             meta: item.meta,
             request: (self.keep && !is_poison).then(|| item.request.clone()),
+            timeouts: item.request.overrides.timeouts.clone(),
             what: if is_poison { What::Poison } else { What::Request },
             earlier: Vec::new(),
             lease,

@@ -28,7 +28,8 @@
 //! when they fail and are sent again after the input has ended, through whatever proxies are
 //! healthy by then. The record is written at the end of the last of them, with the attempts of all.
 //! Held back are at most 100 000 URLs, with their requests and attempts; one that fails beyond that
-//! is written as failed at once. The deadline and the promised worst case hold for each pass.
+//! is written as failed at once. Of jobs under a lease no more are held back than there are permits.
+//! The deadline and the promised worst case hold for each pass.
 
 mod analysis;
 mod bodies;

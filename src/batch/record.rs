@@ -84,8 +84,9 @@ pub struct Record {
     pub pass: u32,
     /// When it ended: RFC 3339, UTC, milliseconds.
     pub at: String,
-    /// How long its last pass could take at most, in milliseconds, as the run promised; `None` where
-    /// there was no bound, or nothing was attempted.
+    /// How long its last pass could take at most, in milliseconds: the deadline of the pass, or of the
+    /// URL where it has timeouts of its own. `None` where there was no deadline, or nothing was
+    /// attempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised_ms: Option<f64>,
     /// What tells of a refusal; only for 403, 429, 503 and block pages.

@@ -14,7 +14,8 @@ use super::syncing::sync_bodies;
 use super::tally::Tally;
 use super::watch::{Wanted, Watch};
 use super::window::Window;
-use crate::policy::{Class, LastOutcomes};
+use crate::message::Setting;
+use crate::policy::{Class, LastOutcomes, Timeouts};
 use crate::time::Clock;
 use crate::workers::{Finished, PoolStats};
 use std::borrow::Cow;
@@ -58,9 +59,11 @@ pub(super) struct Run<'a, J> {
     pub(super) passes: u32,
     pub(super) pass_settings: PassSettings,
     pub(super) most_held: usize,
+    /// The same for jobs under a lease, which nobody else gets meanwhile.
+    pub(super) most_leased: usize,
     pub(super) total: Option<u64>,
-    /// How long one URL can take at most in one pass.
-    pub(super) promised: Option<Duration>,
+    /// The deadline of a URL in one pass, where it has no timeouts of its own.
+    pub(super) deadline: Option<Duration>,
     pub(super) sampling: Option<Sampling>,
     pub(super) window: Window,
     pub(super) stop_on_failures: Option<LastOutcomes>,
@@ -207,10 +210,12 @@ impl<J: Jobs> Run<'_, J> {
         let mut record = Record::of(&finished, &flying.id, state.pass, self.clock.wall());
         let again = matches!(class, Class::Retryable | Class::Refused);
         self.heed_failures(class, &mut state.closing);
+        let is_leased = flying.lease.is_some();
+        let most_held = if is_leased { self.most_leased } else { self.most_held };
         let held = again
             && state.pass < self.passes
             && flying.request.is_some()
-            && state.held.len() < self.most_held;
+            && state.held.len() < most_held;
         state.watch.pass_end(&finished, &record, held);
         record = record.after(std::mem::take(&mut flying.earlier));
         if held {
@@ -232,12 +237,18 @@ impl<J: Jobs> Run<'_, J> {
         record.ok = class == Class::Ok;
         record.meta = flying.meta.take();
         if !record.attempts.is_empty() {
-            record.promised_ms = self.promise(state.pass);
+            record.promised_ms = self.promise(&flying.timeouts).map(millis);
         }
         match self.write(&finished, &mut record) {
             Ok(()) => {
-                let ending = Ending::of(flying.what, &record);
-                state.settling.wrote(flying.lease, ending);
+                if record.is_of_the_run() {
+                    // A resumption drops the record and does the job; so the queue must have it.
+                    state.settling.wrote(None, Ending::Acknowledge);
+                    state.settling.drop_job(flying.lease);
+                } else {
+                    let ending = Ending::of(flying.what, &record);
+                    state.settling.wrote(flying.lease, ending);
+                }
                 state.tally.add(&record);
                 state.watch.written(&record, self.clock.now());
                 if let Some(told) = &mut self.on_record {
@@ -251,11 +262,15 @@ impl<J: Jobs> Run<'_, J> {
         }
     }
 
-    /// How long a URL can take at most in this pass; not known where later passes have their own
-    /// policy.
-    fn promise(&self, pass: u32) -> Option<f64> {
-        let same = pass == 1 || self.pass_settings.is_that_of_the_first();
-        self.promised.filter(|_| same).map(millis)
+    /// How long a URL with these timeouts of its own could take at most in one pass: its deadline and
+    /// nothing else. What is computed from a policy leaves out bodies and waits, which the time of the
+    /// URL has.
+    fn promise(&self, own: &Setting<Timeouts>) -> Option<Duration> {
+        match own {
+            Setting::Inherit => self.deadline,
+            Setting::Set(own) => own.deadline(),
+            Setting::Unset => None,
+        }
     }
 
     /// Stops by the share of failures. A permanent answer (404, 410) is no failure: the site has told

@@ -111,6 +111,13 @@ impl RetryBudget {
         fits
     }
 
+    /// Puts a retry back that was taken at this moment and is not made.
+    pub(crate) fn give_back(&mut self) {
+        if let Some(newest) = self.pieces.first_mut() {
+            newest.retries = newest.retries.saturating_sub(1);
+        }
+    }
+
     /// Lets the window slide to `now`.
     fn move_on(&mut self, now: Instant) {
         let length = self.window / PIECES as u32;

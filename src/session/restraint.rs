@@ -68,4 +68,11 @@ impl Restraint {
         let budget = self.budget.as_ref()?;
         (!lock(budget).take_retry(now)).then_some("the retry budget of the run is used up")
     }
+
+    /// There is no retry after all, right after one was not refused.
+    pub(super) fn give_retry_back(&self) {
+        if let Some(budget) = &self.budget {
+            lock(budget).give_back();
+        }
+    }
 }

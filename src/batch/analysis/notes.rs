@@ -67,7 +67,7 @@ impl Analysis {
         });
         let promise = &report.promise;
         note(promise.told == 0 && promise.longest.is_some(), &|| {
-            "No record tells what was promised: there was no bound, or an earlier version wrote them."
+            "No record tells what was promised: there was no deadline, or an earlier version wrote them."
                 .to_owned()
         });
         note(promise.told > 0 && promise.told < self.phases.url.count(), &|| {

@@ -11,7 +11,7 @@ use crate::batch::source::Known;
 use crate::error::{Error, ErrorKind};
 use crate::message::{IntoRequest, Response};
 use crate::time::{SimClock, secs};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -312,8 +312,9 @@ fn run<'a>(jobs: &'a Crew<'a>, sink: Box<dyn Sink>) -> Run<'a, Crew<'a>> {
         passes: 1,
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
+        most_leased: MOST_HELD,
         total: None,
-        promised: None,
+        deadline: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,
@@ -386,6 +387,32 @@ fn what_did_not_end_is_given_back() {
     assert_eq!(consumer.said("acknowledge"), numbers(2..=4));
     assert_eq!((queue.acknowledged(), queue.handed_out(), queue.waiting()), (3, 0, 97));
     assert_eq!(ended.unfinished, 2);
+}
+
+#[test]
+fn what_failed_by_the_run_is_given_back_with_a_record_that_a_resumption_drops() {
+    use crate::error::{Fault, Phase};
+    for kind in [ErrorKind::ProxyAuth, ErrorKind::NoProxyAlive, ErrorKind::ExitLeak] {
+        let (clock, ledger) = (Arc::default(), Ledger::default());
+        let queue = queue(&clock, 5);
+        let mut crew = Crew::new(&clock, |url| match url {
+            "http://h/2" => (0, Err(Error::new(kind, Phase::Proxy, Fault::Proxy, "no"))),
+            _ => ok(url),
+        });
+        crew.stop_after = Some(2);
+        let consumer = Consumer::of(&queue, &ledger);
+        let ended = run(&crew, Page::of(&consumer, Syncs::Each)).run(consumer.jobs());
+        assert_eq!((ledger.urls().len(), ended.tally.urls()), (2, 2), "{kind:?}");
+        assert_eq!(consumer.said("acknowledge"), numbers(1..=1), "{kind:?}");
+        assert!(consumer.said("give back").contains(&"2".to_owned()), "{kind:?}");
+        assert_eq!((queue.handed_out(), queue.waiting()), (0, 4), "{kind:?}");
+        // Whoever comes next does what is left, and the queue is empty.
+        let (crew, next) = (Crew::new(&clock, ok), Consumer::of(&queue, &ledger));
+        run(&crew, Page::of(&next, Syncs::Each)).run(next.jobs());
+        let asked: BTreeSet<_> = crew.asked().into_iter().collect();
+        assert_eq!(asked, ["2", "3", "4", "5"].map(url_of).into(), "{kind:?}");
+        assert_eq!((queue.acknowledged(), queue.waiting()), (5, 0), "{kind:?}");
+    }
 }
 
 #[test]
@@ -466,6 +493,28 @@ fn leases_are_extended_for_hours_while_a_job_waits_and_while_it_is_held() {
     // At half of a minute, each of the three over six hours, and not more often.
     let extended = consumer.said("extend").len();
     assert!((3 * 700..=3 * 720).contains(&extended), "{extended}");
+}
+
+#[test]
+fn no_more_is_held_back_under_leases_than_may_be() {
+    let (clock, ledger) = (Arc::default(), Ledger::default());
+    let queue = queue(&clock, 40);
+    // In hand are those of one claim, and what is held for the second pass.
+    let most = Cell::new(0);
+    let crew = Crew::new(&clock, |url| {
+        most.set(queue.handed_out().max(most.get()));
+        (0, Ok(response(503, vec![attempt(url)])))
+    });
+    let consumer = Consumer::of(&queue, &ledger);
+    let mut run = run(&crew, Page::of(&consumer, Syncs::Each));
+    (run.passes, run.most_leased) = (2, 3);
+    let ended = run.run(consumer.jobs().within(2));
+    assert!(most.get() <= 3 + 2, "{most:?}");
+    assert_eq!((crew.asked().len(), ended.unfinished, ended.lost), (43, 0, 0));
+    let pages = ledger.0.lock().unwrap();
+    let passes: Vec<_> = pages.durable.iter().map(|record| record.pass).collect();
+    assert_eq!(passes, [vec![1; 37], vec![2; 3]].concat());
+    assert_eq!((queue.acknowledged(), queue.handed_out()), (40, 0));
 }
 
 #[test]

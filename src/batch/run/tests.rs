@@ -1,5 +1,6 @@
 use super::*;
 use crate::batch::Bodies;
+use crate::batch::IterSource;
 use crate::batch::input::Input;
 use crate::batch::record::tests::{attempt, response};
 use crate::batch::source::{Known, Source};
@@ -143,8 +144,9 @@ fn run_of(jobs: &Scripted) -> Run<'_, Scripted> {
         passes: 1,
         pass_settings: PassSettings::default(),
         most_held: MOST_HELD,
+        most_leased: MOST_HELD,
         total: None,
-        promised: None,
+        deadline: None,
         sampling: None,
         window: Window::default(),
         stop_on_failures: None,
@@ -193,18 +195,39 @@ const URLS: [&str; 6] = [
 
 #[test]
 fn records_say_what_was_promised_for_their_pass() {
-    let promised = |pass_settings: PassSettings| {
+    use crate::policy::Timeouts;
+    let of = |seconds: u64| Timeouts::new().with_deadline(Duration::from_secs(seconds)).unwrap();
+    let promised = |deadline: Option<u64>, own: Setting<Timeouts>, later: Option<Timeouts>| {
         let (jobs, page) = (Scripted::new(play), Page::default());
-        let promised = Some(Duration::from_secs(2));
-        Run { passes: 2, pass_settings, promised, ..plain(&jobs, &page) }
-            .run(lines(Source::urls(["http://h/ok", "http://h/503"])));
+        let deadline = deadline.map(Duration::from_secs);
+        let pass_settings = PassSettings { timeouts: later, ..PassSettings::default() };
+        let items = ["http://h/ok", "http://h/503"].map(|url| {
+            let mut request = crate::Request::new(http::Method::GET, url);
+            request.overrides.timeouts = own.clone();
+            request
+        });
+        let jobs_of_it = Input::from(IterSource::new(items));
+        Run { passes: 2, pass_settings, deadline, ..plain(&jobs, &page) }
+            .run(jobs_of_it.jobs(Known::default(), Arc::new(|| false)));
         page.records().iter().map(|r| (r.pass, r.promised_ms)).collect::<Vec<_>>()
     };
-    let same = promised(PassSettings::default());
-    assert_eq!(same, [(1, Some(2000.0)), (2, Some(2000.0))]);
-    let timeouts = Some(crate::policy::Timeouts::new());
-    let others = promised(PassSettings { timeouts, ..PassSettings::default() });
-    assert_eq!(others, [(1, Some(2000.0)), (2, None)]);
+    let inherit = || Setting::Inherit;
+    for (deadline, own, later, first, second) in [
+        (Some(2), inherit(), None, Some(2000.0), Some(2000.0)),
+        // Nothing is enforced.
+        (None, inherit(), None, None, None),
+        (Some(2), Setting::Unset, None, None, None),
+        (Some(2), Setting::Set(Timeouts::new()), None, None, None),
+        (Some(2), Setting::Set(of(3)), None, Some(3000.0), Some(3000.0)),
+        // Each pass its own.
+        (Some(2), inherit(), Some(of(9)), Some(2000.0), Some(9000.0)),
+        (Some(2), Setting::Set(of(3)), Some(of(1)), Some(3000.0), Some(1000.0)),
+        (Some(2), inherit(), Some(Timeouts::new()), Some(2000.0), None),
+        (None, inherit(), Some(of(9)), None, Some(9000.0)),
+    ] {
+        let name = format!("{deadline:?} {own:?} {later:?}");
+        assert_eq!(promised(deadline, own, later), [(1, first), (2, second)], "{name}");
+    }
 }
 
 #[test]

@@ -96,7 +96,10 @@ impl Running {
             return Err(Some(why));
         }
         let turn = session.recipe().take_turn(host, from, lane.between_two(), before, now);
-        let until = turn.ok_or(Some("the slow lane of this host is full"))?;
+        let Some(until) = turn else {
+            session.recipe().restraint.give_retry_back();
+            return Err(Some("the slow lane of this host is full"));
+        };
         self.lane_place = Some(place);
         self.lanes += 1;
         self.retrying = true;

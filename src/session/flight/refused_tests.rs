@@ -1,6 +1,6 @@
 use crate::error::{ErrorKind, WaitReason};
 use crate::message::{Body, Request, Response};
-use crate::policy::{BlockPage, Retry, SlowLane};
+use crate::policy::{BlockPage, Retry, RetryBudget, Share, SlowLane};
 use crate::session::{Flight, Refusals, Session, SessionBuilder, Step};
 use crate::time::{Clock, SimClock, secs};
 use crate::transport::{Play, Script};
@@ -213,6 +213,30 @@ fn the_lane_of_a_host_is_ten_minutes_long() {
     }
     let wanted: Vec<_> = (0..120).map(|n| secs(5.0 * f64::from(n))).collect();
     assert_eq!((turns, over), (wanted, 30));
+}
+
+#[test]
+fn a_full_lane_takes_nothing_out_of_the_budget_of_the_run() {
+    // One turn within the ten minutes, for each host.
+    let lane = SlowLane::default().pause(Duration::ZERO).spacing(secs(600.0));
+    let refusals = Refusals { lane: Some(lane), ..Refusals::default() };
+    let mut world = world(refusals, (0..5).map(|_| refusal()).collect());
+    let budget = RetryBudget::new(Share::new(0.5).unwrap()).per_second(0);
+    world.recipe = world.recipe.retry_budget(budget);
+    let session = world.recipe.build().unwrap();
+    let mut ends = Vec::new();
+    for (url, host) in (0..).zip(["a", "b", "c", "b", "d"]) {
+        let request = Request::new(Method::GET, format!("http://{host}.test/"));
+        ends.push(match Flight::new(request, url).step(&session) {
+            Step::Wait { .. } => None,
+            Step::Done(response) => note(&response),
+            other => panic!("{other:?}"),
+        });
+    }
+    let (budget, full) =
+        ("the retry budget of the run is used up", "the slow lane of this host is full");
+    // Half of the requests may be retried; the second of `b` leaves its share to `d`.
+    assert_eq!(ends, [Some(budget), None, Some(budget), Some(full), None]);
 }
 
 #[test]
