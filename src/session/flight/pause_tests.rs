@@ -282,3 +282,25 @@ fn a_hop_to_a_full_host_comes_back_at_once_and_is_kept_until_there_is_room() {
     assert!(matches!(flight.step(&session), Step::Done(_)));
     assert!(stage.limits.lock().unwrap().look(visit, now).is_ok(), "it has left");
 }
+
+#[test]
+fn a_deadline_begins_with_the_first_attempt_where_nobody_took_its_slots() {
+    let stage = Stage::new(rate(1.0 / 3600.0), |asked, _| match asked.url.path() {
+        "/a" => redirect("/b"),
+        _ => Play::status(200),
+    });
+    let session = stage.recipe.clone().deadline(secs(10.0)).build().unwrap();
+    stage.hand_out();
+    let mut flight = Flight::new(Request::new(Method::GET, "http://one.test/c"), 0);
+    let until = stage.clock.now() + secs(3600.0);
+    let step = flight.step(&session);
+    assert!(matches!(step, Step::Wait { until: at, .. } if at == until), "{step:?}");
+    assert_eq!(flight.deadline(), None);
+    stage.clock.sleep_until(until + secs(100.0));
+    assert!(matches!(flight.step(&session), Step::Done(_)));
+    assert_eq!(flight.started(), Some(until + secs(100.0)));
+
+    // A hop comes after the first attempt.
+    let late = session.get("http://one.test/a").send().unwrap_err();
+    assert_eq!((late.kind(), late.attempts().len()), (ErrorKind::Deadline, 1));
+}
