@@ -4,6 +4,7 @@
 use crate::error::{ErrorKind, WaitReason};
 use crate::message::{Auth, Request};
 use crate::policy::{Limiter, Retry, Slots, Visit};
+use crate::proxy::ProxyMap;
 use crate::session::{Flight, SessionBuilder, SharedLimiter, Step};
 use crate::time::{Clock, SimClock, secs};
 use crate::transport::{Asked, Play, Script};
@@ -303,4 +304,22 @@ fn a_deadline_begins_with_the_first_attempt_where_nobody_took_its_slots() {
     // A hop comes after the first attempt.
     let late = session.get("http://one.test/a").send().unwrap_err();
     assert_eq!((late.kind(), late.attempts().len()), (ErrorKind::Deadline, 1));
+}
+
+#[test]
+fn a_proxy_that_a_url_names_counts_the_further_copies_as_well() {
+    let stage = Stage::new(rate(1.0), |asked, _| match asked.url.path() {
+        "/a" => redirect("/b"),
+        _ => Play::status(200),
+    });
+    let pool = ProxyPool::parse("p0:1").and_then(|pool| pool.rate_per_proxy(Some(0.1))).unwrap();
+    let recipe = stage.recipe.clone().proxies(pool).limited(Some(Arc::clone(&stage.limits)));
+    let mut request = Request::new(Method::GET, "http://one.test/a");
+    request.overrides.proxies = Some(ProxyMap::all("p0:1".parse().unwrap()));
+    let session = recipe.build().unwrap();
+    assert_eq!(session.send(request).unwrap().status(), 200);
+    let times: Vec<f64> = stage.times().iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [0.0, 10.0]);
+    let stats = recipe.proxy_stats();
+    assert!(stats.iter().all(|proxy| proxy.in_flight == 0), "{stats:?}");
 }
