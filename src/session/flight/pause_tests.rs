@@ -63,7 +63,8 @@ impl Stage {
         let mut reasons = Vec::new();
         loop {
             let session = recipe.build().expect("a session");
-            let step = flight.step_handed_out(&session);
+            let counted = counted_host(&flight);
+            let step = flight.step_handed_out(&session, counted.as_deref());
             for host in flight.take_visits() {
                 self.limits.lock().unwrap().leave(&host, self.clock.now());
             }
@@ -83,6 +84,12 @@ impl Stage {
             }
         }
     }
+}
+
+/// The host that is counted for the next step, the first included.
+fn counted_host(flight: &Flight) -> Option<String> {
+    let url = flight.request().url.parse::<url::Url>().expect("a URL");
+    flight.host().or(url.host_str()).map(str::to_owned)
 }
 
 fn rate(per_second: f64) -> Limiter {
@@ -252,7 +259,7 @@ fn a_visit_by_a_hop_counts_at_its_host_until_the_step_ends() {
         .transport(move || script.clone())
         .limited(Some(Arc::clone(&limits)));
     let mut flight = Flight::new(Request::new(Method::GET, "http://one.test/a"), 0);
-    let step = flight.step_handed_out(&recipe.build().unwrap());
+    let step = flight.step_handed_out(&recipe.build().unwrap(), Some("one.test"));
     assert!(matches!(step, Step::Done(response) if response.status() == 200));
     assert_eq!(flight.take_visits(), [Arc::from("other.test")]);
     assert_eq!(flight.take_visits(), []);
@@ -270,7 +277,7 @@ fn a_hop_to_a_full_host_comes_back_at_once_and_is_kept_until_there_is_room() {
     let _slots = stage.limits.lock().unwrap().take(visit, now).expect("room");
     let session = stage.recipe.build().unwrap();
     let mut flight = Flight::new(Request::new(Method::GET, "http://one.test/a"), 0);
-    let step = flight.step_handed_out(&session);
+    let step = flight.step_handed_out(&session, Some("one.test"));
     assert!(
         matches!(step, Step::Wait { until, reason: WaitReason::Limit } if until == now),
         "{step:?}"

@@ -140,6 +140,17 @@ impl Running {
         }
     }
 
+    /// Whether slots were taken for another host than the next attempt goes to.
+    pub(super) fn is_miscounted(&self, session: &Session, counted: Option<&str>) -> bool {
+        self.current.url.host_str() != counted && session.recipe().counts_hosts()
+    }
+
+    /// Sends the flight back for the slots that it has not got.
+    pub(super) fn not_before_its_slot(&mut self, now: Instant) -> Step {
+        self.put_off_unbegun(false);
+        Step::Wait { until: now, reason: WaitReason::Limit }
+    }
+
     /// Begins anew with `request`, after the body of a response failed or could not be used; the
     /// budgets, the deadline and the history stay.
     pub(super) fn go_on(
