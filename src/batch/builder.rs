@@ -699,14 +699,21 @@ impl Batch {
         if let Some((url, proxies)) = asked {
             // They are attempts of this run, under its limits.
             let recipe = settings.session.clone().limited(pool.limits());
-            let exits = check_exits(&recipe, url, proxies, pool.workers())?;
-            log::info!(
-                target: "longhaul::exits",
-                "{} exits, own address {:?}", exits.shared().len(), exits.direct
-            );
-            sampling = settings.exit_sample.map(|every| {
-                Sampling::new(url.clone(), every, exits.direct, settings.session.clone())
-            });
+            let is_stopped = || stopper.reason().is_some();
+            match check_exits(&recipe, url, proxies, pool.workers(), &is_stopped) {
+                Ok(exits) => {
+                    log::info!(
+                        target: "longhaul::exits",
+                        "{} exits, own address {:?}", exits.shared().len(), exits.direct
+                    );
+                    sampling = settings.exit_sample.map(|every| {
+                        Sampling::new(url.clone(), every, exits.direct, settings.session.clone())
+                    });
+                }
+                // The run is stopped, and ends as such: its URLs are not sent.
+                Err(error) if error.kind() == ErrorKind::Cancelled && is_stopped() => {}
+                Err(error) => return Err(error),
+            }
         }
         let keep = settings.outputs.keep(prepared.warc, settings.clock.wall())?;
         let sink: Box<dyn Sink> = match (prepared.journal, settings.to) {

@@ -6,13 +6,16 @@
 //! The same answer twice is a leak, and the run does not start.
 
 use super::parallel;
+use super::window::NAP;
 use crate::error::{Error, ErrorKind, Fault, Phase};
 use crate::message::{Request, Response};
 use crate::proxy::{Identity, ProxyMap, ProxyUrl};
-use crate::session::{Session, SessionBuilder};
+use crate::session::{Flight, Session, SessionBuilder, Step};
+use crate::time::Clock;
 use http::Method;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::time::Instant;
 
 /// How many proxies are asked at the same time.
 const AT_ONCE: usize = 16;
@@ -82,6 +85,9 @@ impl Exits {
 /// to without a proxy, as in a network that has no other way out, there is no own address that
 /// could leak.
 ///
+/// Under the rate of a pool, or of its proxies, each question waits for its slot, however long that
+/// takes; its deadline begins with its first attempt.
+///
 /// # Errors
 /// Those of [`Exits::verdict`], those of making a session, and that of the direct request where
 /// it failed after it was sent.
@@ -90,24 +96,30 @@ pub fn exit_check(
     url: &str,
     proxies: &[ProxyUrl],
 ) -> Result<Exits, Error> {
-    check_exits(recipe, url, proxies, AT_ONCE)
+    check_exits(recipe, url, proxies, AT_ONCE, &|| false)
 }
 
-/// As [`exit_check`], with at most so many at the same time.
+/// As [`exit_check`], with at most so many at the same time, until it is stopped.
+///
+/// # Errors
+/// Those of [`exit_check`], and `Cancelled` where it was stopped before it was over.
 pub(super) fn check_exits(
     recipe: &SessionBuilder,
     url: &str,
     proxies: &[ProxyUrl],
     at_once: usize,
+    is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Exits, Error> {
     // The endpoint is none of the run's sites: it is shown no cookie, and leaves none.
     let bare = recipe.clone().without_cookies();
     let session = bare.build()?;
     let mut map = ProxyMap::new();
     map.insert("all", "")?;
-    let direct = match ask(url, map, |request| session.send(request)) {
+    let clock = recipe.time();
+    let through = |session: &Session, map: ProxyMap| ask(session, url, map, clock, is_stopped);
+    let direct = match through(&session, map) {
         Ok(address) => Some(address),
-        Err(error) if error.is_unsent() && error.fault() != Fault::Local => {
+        Err(error) if was_asked(&error) && error.is_unsent() && error.fault() != Fault::Local => {
             log::warn!(target: "longhaul::exits", "the own address is not known: {error}");
             None
         }
@@ -115,10 +127,9 @@ pub(super) fn check_exits(
     };
 
     let make = || Ok((bare.build()?, bare.build()?));
-    let answers =
+    let mut answers =
         parallel::each(proxies, at_once.min(AT_ONCE), make, |(session, other), _, proxy| {
-            let through =
-                |session: &Session| ask(url, ProxyMap::all(proxy.clone()), |r| session.send(r));
+            let through = |session: &Session| through(session, ProxyMap::all(proxy.clone()));
             let first = through(session)?;
             recipe.note_exit(Identity::of(proxy), first);
             // Another session has no connection yet: whether the exit is the same on a second one
@@ -128,18 +139,57 @@ pub(super) fn check_exits(
             }
             Ok(first)
         })?;
+    if is_stopped() {
+        return Err(stopped());
+    }
+    let is_unasked = |answer: &Result<_, Error>| answer.as_ref().is_err_and(|e| !was_asked(e));
+    if let Some(at) = answers.iter().position(is_unasked) {
+        // Of a proxy that was never asked nothing is known, and it is not for silence.
+        answers.swap_remove(at)?;
+    }
     let seen = proxies.iter().map(ProxyUrl::redacted).zip(answers).collect();
     Exits { direct, seen }.verdict()
 }
 
+/// Whether the endpoint, or the proxy before it, had a chance to answer.
+fn was_asked(error: &Error) -> bool {
+    // What the endpoint says that is no address comes with its response and not with a history.
+    error.phase() == Phase::Body || !error.attempts().is_empty()
+}
+
+fn stopped() -> Error {
+    Error::local(ErrorKind::Cancelled, "stopped while it asked for exits")
+}
+
 fn ask(
+    session: &Session,
     url: &str,
     proxies: ProxyMap,
-    send: impl FnOnce(Request) -> Result<Response, Error>,
+    clock: &dyn Clock,
+    is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<IpAddr, Error> {
     let mut request = Request::new(Method::GET, url);
     request.overrides.proxies = Some(proxies);
-    read_address(&send(request)?)
+    let mut flight = Flight::new(request, 0);
+    loop {
+        if is_stopped() {
+            return Err(flight.fail(stopped()));
+        }
+        match flight.step(session) {
+            Step::Done(response) => return read_address(&response),
+            Step::Failed(error) => return Err(error),
+            Step::Wait { until, .. } => sleep_until(until, clock, is_stopped),
+        }
+    }
+}
+
+/// Sleeps in naps, so that a stop is heard within an hour's wait too.
+fn sleep_until(until: Instant, clock: &dyn Clock, is_stopped: &(dyn Fn() -> bool + Sync)) {
+    let mut now = clock.now();
+    while now < until && !is_stopped() {
+        clock.sleep_until(now.checked_add(NAP).map_or(until, |nap| nap.min(until)));
+        now = clock.now();
+    }
 }
 
 /// The address in the answer of an endpoint that echoes it.
@@ -183,107 +233,5 @@ fn first_address(text: &str) -> Option<IpAddr> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn address(text: &str) -> IpAddr {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn addresses_as_endpoints_write_them() {
-        for (text, wanted) in [
-            ("192.0.2.7\n", Some("192.0.2.7")),
-            (r#"{"origin": "192.0.2.7, 198.51.100.1"}"#, Some("192.0.2.7")),
-            (r#"{"dns":"198.51.100.1","ip":"192.0.2.7"}"#, Some("192.0.2.7")),
-            (r#"{"ip":"2001:db8::1"}"#, Some("2001:db8::1")),
-            ("::ffff:192.0.2.7", Some("192.0.2.7")),
-            ("2001:DB8::1", Some("2001:db8::1")),
-            ("[2001:db8::1]:443", Some("2001:db8::1")),
-            ("REMOTE_ADDR = 192.0.2.7:51234", Some("192.0.2.7")),
-            ("ip:192.0.2.7", Some("192.0.2.7")),
-            ("Your address is 192.0.2.7.", Some("192.0.2.7")),
-            ("<html><b>192.0.2.7</b></html>", Some("192.0.2.7")),
-            ("std::net 1.2.3 at 12:30", None),
-            (r#"{"ip":null}"#, None),
-            ("999.1.1.1", None),
-            ("", None),
-        ] {
-            assert_eq!(address_in(text), wanted.map(address), "{text}");
-        }
-    }
-
-    fn exits(direct: Option<&str>, seen: &[Option<&str>]) -> Exits {
-        let gone =
-            || Error::new(ErrorKind::ProxyUnreachable, Phase::Connect, Fault::Proxy, "refused");
-        let seen = (1..)
-            .zip(seen)
-            .map(|(n, seen)| (format!("http://p{n}:1"), seen.map(address).ok_or_else(gone)))
-            .collect();
-        Exits { direct: direct.map(address), seen }
-    }
-
-    #[test]
-    fn equal_addresses_are_a_leak() {
-        let leak = exits(Some("192.0.2.1"), &[Some("192.0.2.2"), Some("192.0.2.1"), None])
-            .verdict()
-            .unwrap_err();
-        assert_eq!(leak.kind(), ErrorKind::ExitLeak);
-        assert_eq!(
-            leak.to_string(),
-            "the world sees the own address 192.0.2.1 through http://p2:1; no request was sent, \
-             check where this proxy leads"
-        );
-    }
-
-    #[test]
-    fn a_silent_proxy_is_none_but_silence_everywhere_shows_nothing() {
-        let fine = exits(Some("192.0.2.1"), &[None, Some("192.0.2.2"), Some("192.0.2.2")]);
-        let fine = fine.verdict().unwrap();
-        assert_eq!(fine.shared(), BTreeMap::from([(address("192.0.2.2"), 2)]));
-        let silent = exits(Some("192.0.2.1"), &[None, None]).verdict().unwrap_err();
-        assert_eq!(silent.kind(), ErrorKind::ProxyUnreachable);
-        assert!(exits(None, &[Some("192.0.2.1")]).verdict().is_ok());
-        assert!(exits(Some("192.0.2.1"), &[]).verdict().is_ok());
-    }
-
-    #[test]
-    fn every_question_takes_its_slots_of_the_run_and_of_its_proxy() {
-        use crate::policy::{Limiter, Slots};
-        use crate::time::{Clock, SimClock};
-        use crate::transport::{Play, Script};
-        use crate::{ProxyPool, Session};
-        use std::sync::{Arc, Mutex};
-
-        let clock = Arc::new(SimClock::default());
-        let script = Script::with(Arc::clone(&clock) as Arc<dyn Clock>, |asked, _| {
-            Play::status(200).body(if asked.proxy.is_some() { "192.0.2.7" } else { "192.0.2.1" })
-        });
-        let limiter = Limiter::new(Slots::new(1.0, 1), None, None).expect("a rate");
-        let played = script.clone();
-        let recipe = |pool: ProxyPool| {
-            let script = script.clone();
-            Session::builder()
-                .trust_env(false)
-                .clock(Arc::clone(&clock) as Arc<dyn Clock>)
-                .transport(move || script.clone())
-                .proxies(pool)
-        };
-        let gaps = |from: usize| -> Vec<f64> {
-            let times: Vec<_> = played.asked()[from..].iter().map(|asked| asked.at).collect();
-            times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
-        };
-        let list = "a:1\nb:1";
-        let proxies: Vec<ProxyUrl> = ["a:1", "b:1"].iter().map(|p| p.parse().unwrap()).collect();
-
-        let run = recipe(ProxyPool::parse(list).unwrap());
-        let run = run.limited(Some(Arc::new(Mutex::new(limiter))));
-        check_exits(&run, "http://echo.test/", &proxies, 1).unwrap();
-        assert_eq!(gaps(0), [1.0; 4]);
-
-        // Each proxy is asked twice, by its own rate.
-        let slow = ProxyPool::parse(list).and_then(|pool| pool.rate_per_proxy(Some(0.5))).unwrap();
-        check_exits(&recipe(slow), "http://echo.test/", &proxies, 1).unwrap();
-        assert_eq!(gaps(5), [0.0, 2.0, 0.0, 2.0]);
-    }
-}
+#[path = "exit_check_tests.rs"]
+mod tests;

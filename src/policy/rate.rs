@@ -60,6 +60,12 @@ impl RateLimit {
         self.next_free(now)
     }
 
+    /// When the next event is due, if all come evenly spaced; from then on the limit is as good as
+    /// a new one, whatever its burst. `None` before the first.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
     /// Takes the slot that was taken last back, as if it had not been taken.
     pub(crate) fn undo(&mut self) {
         self.due = self.due.and_then(|due| due.checked_sub(self.interval));

@@ -7,14 +7,12 @@
 //! spaced by it. Both ways no stretch of time sees more than the rate and its burst allow.
 
 use super::RateLimit;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The slots of a rate.
 #[derive(Debug, Clone)]
 pub(crate) struct Slots {
     limit: RateLimit,
-    /// How long after the last slot the limit is as good as new.
-    recovery: Duration,
     last: Option<Instant>,
 }
 
@@ -26,8 +24,7 @@ impl Slots {
     /// At most `per_second`, and `burst` at once; `None` where that is no rate.
     pub(crate) fn new(per_second: f64, burst: u32) -> Option<Self> {
         let limit = RateLimit::new(per_second, burst)?;
-        let recovery = limit.interval().saturating_mul(burst);
-        Some(Self { limit, recovery, last: None })
+        Some(Self { limit, last: None })
     }
 
     /// Takes a slot now, or says when the next one is free.
@@ -45,7 +42,7 @@ impl Slots {
 
     /// Until when these slots tell more than new ones would; `None` where they do not.
     pub(crate) fn matters_until(&self, now: Instant) -> Option<Instant> {
-        self.last.and_then(|last| last.checked_add(self.recovery)).filter(|until| *until > now)
+        self.limit.due().filter(|due| *due > now)
     }
 
     /// Gives the slot of an attempt that was not made back.
@@ -86,14 +83,30 @@ mod tests {
     }
 
     #[test]
-    fn slots_matter_until_their_burst_has_come_back() {
+    fn slots_matter_until_what_was_taken_has_come_back() {
         let now = SimClock::default().now();
         let mut slots = Slots::new(10.0, 3).expect("10 a second");
         assert_eq!(slots.matters_until(now), None);
         assert!(slots.take(now).is_ok());
         assert_eq!(slots.look(now), Ok(()));
-        assert_eq!(slots.matters_until(now), Some(now + secs(0.3)));
+        // One of the burst is used, and it takes the time of one until all of it is there again.
+        assert_eq!(slots.matters_until(now), Some(now + secs(0.1)));
+        assert_eq!(slots.matters_until(now + secs(0.1)), None);
+        assert!(slots.take(now).is_ok());
+        assert!(slots.take(now).is_ok());
+        assert_eq!(slots.matters_until(now + secs(0.1)), Some(now + secs(0.3)));
         assert_eq!(slots.matters_until(now + secs(0.3)), None);
+    }
+
+    #[test]
+    fn how_long_slots_matter_is_no_matter_of_a_burst_that_nobody_uses() {
+        let now = SimClock::default().now();
+        for burst in [1_000_000, u32::MAX] {
+            let mut slots = Slots::new(1.0 / 3600.0, burst).expect("1 an hour");
+            assert!(slots.take(now).is_ok());
+            assert_eq!(slots.matters_until(now), Some(now + secs(3600.0)), "{burst}");
+            assert_eq!(slots.matters_until(now + secs(3600.0)), None, "{burst}");
+        }
     }
 
     #[test]

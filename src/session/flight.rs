@@ -42,6 +42,12 @@ pub enum Step {
     Failed(Error),
 }
 
+/// Of a step whose first slots were taken before.
+struct HandedOut<'a> {
+    /// The host that was counted.
+    counted: Option<&'a str>,
+}
+
 /// A request on its way through attempts, redirects and waits. `Send`: any worker may go on.
 #[derive(Debug)]
 pub struct Flight {
@@ -103,16 +109,19 @@ impl Flight {
     /// After `Done` or `Failed` the flight is over; a further step fails with
     /// [`ErrorKind::Internal`].
     pub fn step(&mut self, session: &Session) -> Step {
-        let step = self.advance(session, false);
+        let step = self.advance(session, None);
         let visits = self.take_visits();
         session.recipe().leave(&visits);
         step
     }
 
     /// As [`step`](Self::step), for who has taken the slots of its first attempt under the limits of
-    /// the recipe, and ends its [visits](Self::take_visits).
-    pub(crate) fn step_handed_out(&mut self, session: &Session) -> Step {
-        self.advance(session, true)
+    /// the recipe, counted at the host `counted`, and ends its [visits](Self::take_visits).
+    ///
+    /// Where that is another than the attempt goes to, as of a scheme that only the session knows,
+    /// none is made: the answer is to hand it out again at once, for its [host](Self::host).
+    pub(crate) fn step_handed_out(&mut self, session: &Session, counted: Option<&str>) -> Step {
+        self.advance(session, Some(HandedOut { counted }))
     }
 
     /// The hosts that the last step arrived at beside the one that it was handed out for, each to
@@ -121,7 +130,7 @@ impl Flight {
         self.running.as_mut().map(|running| running.visits.take_further()).unwrap_or_default()
     }
 
-    fn advance(&mut self, session: &Session, handed_out: bool) -> Step {
+    fn advance(&mut self, session: &Session, handed_out: Option<HandedOut<'_>>) -> Step {
         let mut core = match session.try_core() {
             Ok(core) => core,
             Err(error) => return Step::Failed(self.fail(error)),
@@ -134,7 +143,12 @@ impl Flight {
         }
         match &mut self.running {
             Some(running) if !running.over => {
-                let step = running.step(session, &mut core, &self.request, self.item, handed_out);
+                let step = match handed_out {
+                    Some(HandedOut { counted }) if running.is_miscounted(session, counted) => {
+                        running.not_before_its_slot(core.now())
+                    }
+                    by => running.step(session, &mut core, &self.request, self.item, by.is_some()),
+                };
                 if let Step::Wait { until, reason } = &step {
                     log::debug!(
                         target: "longhaul::wait",

@@ -44,6 +44,11 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether one host can be at its limit.
+    pub(super) fn counts_hosts(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| lock(limits).knows_hosts())
+    }
+
     /// Takes the slots of an attempt to `host`; without limits nothing.
     ///
     /// # Errors

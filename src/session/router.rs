@@ -189,9 +189,16 @@ impl SessionBuilder {
 
     /// The way that an interrupted step was on; `None` where it leads nowhere any more.
     pub(super) fn rejoin(&self, route: &Route, ask: &Ask<'_>, rng: &mut Rng) -> Option<Way> {
-        let (route, member) = match (self.cooled(route.clone(), ask, rng), route.member) {
-            (Way::Go(route, _), Some(member)) => (route, member),
-            (way, _) => return Some(way),
+        let route = match self.cooled(route.clone(), ask, rng) {
+            Way::Go(route, _) => route,
+            other => return Some(other),
+        };
+        let Some(member) = route.member else {
+            // Named by the URL, as the way of the attempt before was.
+            return Some(match &self.pool {
+                Some(pool) => self.counted(pool, route, ask, rng),
+                None => Way::Go(route, Lease::none()),
+            });
         };
         let pool = self.pool.as_ref()?;
         let again = lock(pool).rejoin(member, ask.now, rng)?;

@@ -94,6 +94,36 @@ fn a_run_yields_every_job_once_for_any_workers_and_permits() {
 }
 
 #[test]
+fn urls_of_a_mounted_scheme_are_under_the_limit_of_their_host() {
+    use crate::policy::{Busy, Visit};
+    use crate::session::SharedLimiter;
+    use crate::transport::{Play, Script};
+    use std::sync::OnceLock;
+
+    let limits: Arc<OnceLock<SharedLimiter>> = Arc::default();
+    let seen = Arc::clone(&limits);
+    let script = Script::with(Arc::new(SystemClock), move |asked, _| {
+        let host = asked.url.host_str().map(Arc::from);
+        let visit = Visit { host: host.as_ref(), arrives: true };
+        let limits = seen.get().expect("limits").lock().expect("whole");
+        // Each attempt is the only visit that its host may have.
+        let is_counted = limits.look(visit, asked.at) == Err(Busy::Host);
+        Play::status(if is_counted { 200 } else { 500 })
+    });
+    let session = crate::Session::builder().trust_env(false);
+    let pool = WorkerPool::builder(session.mount("mock://", move || script.clone()))
+        .workers(4)
+        .per_host(1)
+        .build()
+        .expect("threads");
+    assert!(limits.set(pool.limits().expect("limits")).is_ok());
+    let urls = (0..40).map(|n| format!("mock://shop{}/{n}", n % 3));
+    let statuses: Vec<u16> =
+        pool.run(urls).map(|done| done.result.expect("a response").status()).collect();
+    assert_eq!(statuses, [200; 40]);
+}
+
+#[test]
 fn a_run_pulls_no_more_than_its_permits() {
     let (pool, open) = held_pool(4);
     let pulled = Mutex::new(0);

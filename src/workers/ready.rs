@@ -141,14 +141,12 @@ impl Ready {
         Some(job)
     }
 
-    /// Notes that a visit to this host has ended, and whether a slot of its rate came back.
-    pub(crate) fn open(&mut self, host: &Arc<str>, slot: bool, heap: &mut DelayHeap<Sleeper>) {
+    /// Notes that a visit to this host has ended, with which a slot of its rate may have come back.
+    pub(crate) fn open(&mut self, host: &Arc<str>, heap: &mut DelayHeap<Sleeper>) {
         let key = Some(Arc::clone(host));
         let Some(known) = self.hosts.get_mut(&key) else { return };
-        match known.held.take() {
-            Some(Held::Rate(timer)) if slot => drop(heap.cancel(timer)),
-            Some(held @ Held::Rate(_)) => known.held = Some(held),
-            Some(Held::Visits) | None => {}
+        if let Some(Held::Rate(timer)) = known.held.take() {
+            heap.cancel(timer);
         }
         self.take_turns(&key);
         self.forget_if_idle(&key);

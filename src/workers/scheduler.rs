@@ -341,13 +341,15 @@ impl<J> Scheduler<J> {
             let mut limits = lock(limits);
             if !came.attempted {
                 limits.give_back(host.as_ref(), slots);
-                if let Some(timer) = self.gate.take() {
-                    self.heap.cancel(timer);
-                }
+            }
+            // A step with an attempt may have given back a slot of a further one, which it took by
+            // itself, so every landing is a reason to look again.
+            if let Some(timer) = self.gate.take() {
+                self.heap.cancel(timer);
             }
             for left in host.iter().chain(&came.visited) {
                 limits.leave(left, now);
-                self.ready.open(left, !came.attempted, &mut self.heap);
+                self.ready.open(left, &mut self.heap);
             }
         }
         Some((lane, given_up))

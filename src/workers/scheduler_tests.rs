@@ -267,6 +267,36 @@ fn a_step_without_an_attempt_uses_up_no_slot() {
 }
 
 /// A job in each place: 0 flies, 1 is queued, 2 waits.
+#[test]
+fn a_slot_that_a_step_gives_back_is_there_for_the_next() {
+    for of_run in [true, false] {
+        let (hourly, two) = (Some(1.0 / 3600.0), Some(2));
+        let now = start();
+        let mut scheduler = under(
+            4,
+            if of_run {
+                Limits { rate: hourly, burst: two, ..Limits::default() }
+            } else {
+                Limits { host_rate: hourly, host_burst: two, ..Limits::default() }
+            },
+        );
+        feed(&mut scheduler, [(0, "a")]);
+        assert_eq!(steps(&mut scheduler, now), [0]);
+        // The flight takes the other slot for a hop.
+        let limits = scheduler.limits.clone().expect("limits");
+        let name = host("a");
+        let further = Visit { host: name.as_ref(), arrives: false };
+        let taken = lock(&limits).take(further, now).expect("the second");
+        feed(&mut scheduler, [(1, "a"), (2, "a")]);
+        assert_eq!(steps(&mut scheduler, now), NONE);
+        assert_eq!(scheduler.next_wake(), Some(now + secs(3600.0)));
+        // There is no way for it after all.
+        lock(&limits).give_back(name.as_ref(), taken);
+        scheduler.wait(JobId(0), 0, wish(now + secs(60.0), "a"), now);
+        assert_eq!(steps(&mut scheduler, now), [1], "{of_run}");
+    }
+}
+
 fn in_each_place(now: Instant) -> Scheduler<u64> {
     let mut scheduler = unlimited(1);
     feed(&mut scheduler, [(2, "a")]);

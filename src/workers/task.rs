@@ -9,6 +9,7 @@ use crate::policy::Echo;
 use crate::session::{Flight, Session, Step};
 use crate::time::Clock;
 use http::Method;
+use std::cell::OnceCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -106,6 +107,9 @@ pub(crate) struct FlightTask {
     id: Option<String>,
     url: String,
     method: Method,
+    /// The host of the first attempt, as far as the URL alone tells: it knows nothing of schemes
+    /// that a session was given, and the flight says so when it is handed out for this one.
+    guess: OnceCell<Option<Arc<str>>>,
     /// When the first attempt was begun.
     began: Option<Instant>,
     /// Attempts that were counted.
@@ -121,6 +125,7 @@ impl FlightTask {
             url: request.url.clone(),
             method: request.method.clone(),
             flight: Flight::new(request, index),
+            guess: OnceCell::new(),
             began: None,
             attempts: 0,
         }
@@ -153,9 +158,10 @@ impl Task for FlightTask {
 
     fn host(&self) -> Option<Arc<str>> {
         // A flight that has not begun need not have looked at its URL yet.
+        let guess = || prepare_url(&self.url, &[]).ok()?.host_str().map(Arc::from);
         match self.flight.host() {
             Some(host) => Some(Arc::from(host)),
-            None => prepare_url(&self.url, &[]).ok()?.host_str().map(Arc::from),
+            None => self.guess.get_or_init(guess).clone(),
         }
     }
 
@@ -165,7 +171,8 @@ impl Task for FlightTask {
 
     fn step(&mut self, session: &Session, clock: &dyn Clock) -> Stepped<Finished> {
         let before = clock.now();
-        let step = self.flight.step_handed_out(session);
+        let counted = self.host();
+        let step = self.flight.step_handed_out(session, counted.as_deref());
         let history = match &step {
             Step::Done(response) => response.attempts(),
             Step::Failed(error) if !error.attempts().is_empty() => error.attempts(),
@@ -288,6 +295,49 @@ mod tests {
         assert!(catch_unwind(step).is_err());
         let finished = task.fail(Failure::Panicked("scripted".to_owned()), clock.now());
         assert_eq!((finished.elapsed, finished.attempts().len()), (secs(2.0), 1));
+    }
+
+    #[test]
+    fn a_scheme_that_only_the_session_knows_is_counted_at_its_host() {
+        use crate::policy::{Limiter, Slots, Visit};
+        use crate::transport::{Play, Script};
+        use std::num::NonZeroUsize;
+        use std::sync::Mutex;
+
+        let clock = Arc::new(SimClock::default());
+        let script = Script::with(Arc::clone(&clock) as Arc<dyn Clock>, |_, _| Play::status(200));
+        let limiter =
+            Limiter::new(Slots::new(1.0 / 60.0, 1), Slots::new(1.0, 1), NonZeroUsize::new(1));
+        let limits = Arc::new(Mutex::new(limiter.expect("limits")));
+        let (played, shared) = (script.clone(), script.clone());
+        let recipe = Session::builder()
+            .trust_env(false)
+            .clock(Arc::clone(&clock) as Arc<dyn Clock>)
+            .transport(move || shared.clone())
+            .mount("mock://", move || script.clone())
+            .limited(Some(Arc::clone(&limits)));
+        let session = recipe.deadline(secs(5.0)).build().expect("a session");
+
+        // Nothing is sent for the slots of no host; it comes back at once, and names its own.
+        let mut task = FlightTask::new(Request::new(Method::GET, "mock://shop/a"), 0);
+        assert_eq!(task.host(), None);
+        let stepped = task.step(&session, &*clock);
+        let now = clock.now();
+        assert!(matches!(stepped.outcome, Outcome::Wait { until, .. } if until == now));
+        assert_eq!((stepped.made.attempts, played.attempts()), (0, 0));
+        assert_eq!((task.host().as_deref(), task.deadline()), (Some("shop"), None));
+        clock.advance(secs(60.0));
+        let host = task.host();
+        let visit = Visit { host: host.as_ref(), arrives: true };
+        let _slots = limits.lock().expect("whole").take(visit, clock.now()).expect("slots");
+        let stepped = task.step(&session, &*clock);
+        assert!(matches!(stepped.outcome, Outcome::Done(_)));
+        assert_eq!(task.take_visits(), []);
+
+        // What the URL alone tells is right of http, and costs no second handing out.
+        let mut task = FlightTask::new(Request::new(Method::GET, "http://SHOP.test:80/a"), 1);
+        assert_eq!(task.host().as_deref(), Some("shop.test"));
+        assert!(matches!(task.step(&session, &*clock).outcome, Outcome::Done(_)));
     }
 
     #[test]

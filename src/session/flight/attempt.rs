@@ -33,6 +33,9 @@ impl Running {
             let home = self.current.url.host_str().filter(|_| handed_out);
             self.visits = Visits::from(home);
         }
+        if std::mem::take(&mut self.put_off) {
+            self.begin(core.now());
+        }
         let mut course = self.resume();
         // A redirect stays on the way it came: the hop belongs to the same visit.
         let mut held: Option<(Route, Lease)> = None;
@@ -49,6 +52,7 @@ impl Running {
                 match recipe.take_slots(host, &mut self.visits, now) {
                     Ok(slots) => slots,
                     Err(busy) => {
+                        self.put_off_unbegun(handed_out);
                         // The lease ends here, and without a verdict: the visit is not over.
                         course.way = held.take().map(|(route, _)| route).or(course.way);
                         let until = free_again(busy, handed_out, now, &mut core.rng);
@@ -70,6 +74,9 @@ impl Running {
                 Way::Go(route, lease) => (route, lease),
                 other => {
                     recipe.give_slots_back(&slots);
+                    if matches!(other, Way::NotBefore(_, WaitReason::Limit)) {
+                        self.put_off_unbegun(handed_out);
+                    }
                     return self.no_way(session, core, course, other, now);
                 }
             };

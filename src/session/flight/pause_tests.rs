@@ -4,6 +4,7 @@
 use crate::error::{ErrorKind, WaitReason};
 use crate::message::{Auth, Request};
 use crate::policy::{Limiter, Retry, Slots, Visit};
+use crate::proxy::ProxyMap;
 use crate::session::{Flight, SessionBuilder, SharedLimiter, Step};
 use crate::time::{Clock, SimClock, secs};
 use crate::transport::{Asked, Play, Script};
@@ -62,7 +63,8 @@ impl Stage {
         let mut reasons = Vec::new();
         loop {
             let session = recipe.build().expect("a session");
-            let step = flight.step_handed_out(&session);
+            let counted = counted_host(&flight);
+            let step = flight.step_handed_out(&session, counted.as_deref());
             for host in flight.take_visits() {
                 self.limits.lock().unwrap().leave(&host, self.clock.now());
             }
@@ -82,6 +84,12 @@ impl Stage {
             }
         }
     }
+}
+
+/// The host that is counted for the next step, the first included.
+fn counted_host(flight: &Flight) -> Option<String> {
+    let url = flight.request().url.parse::<url::Url>().expect("a URL");
+    flight.host().or(url.host_str()).map(str::to_owned)
 }
 
 fn rate(per_second: f64) -> Limiter {
@@ -251,7 +259,7 @@ fn a_visit_by_a_hop_counts_at_its_host_until_the_step_ends() {
         .transport(move || script.clone())
         .limited(Some(Arc::clone(&limits)));
     let mut flight = Flight::new(Request::new(Method::GET, "http://one.test/a"), 0);
-    let step = flight.step_handed_out(&recipe.build().unwrap());
+    let step = flight.step_handed_out(&recipe.build().unwrap(), Some("one.test"));
     assert!(matches!(step, Step::Done(response) if response.status() == 200));
     assert_eq!(flight.take_visits(), [Arc::from("other.test")]);
     assert_eq!(flight.take_visits(), []);
@@ -269,7 +277,7 @@ fn a_hop_to_a_full_host_comes_back_at_once_and_is_kept_until_there_is_room() {
     let _slots = stage.limits.lock().unwrap().take(visit, now).expect("room");
     let session = stage.recipe.build().unwrap();
     let mut flight = Flight::new(Request::new(Method::GET, "http://one.test/a"), 0);
-    let step = flight.step_handed_out(&session);
+    let step = flight.step_handed_out(&session, Some("one.test"));
     assert!(
         matches!(step, Step::Wait { until, reason: WaitReason::Limit } if until == now),
         "{step:?}"
@@ -281,4 +289,44 @@ fn a_hop_to_a_full_host_comes_back_at_once_and_is_kept_until_there_is_room() {
     stage.limits.lock().unwrap().leave(&other, now);
     assert!(matches!(flight.step(&session), Step::Done(_)));
     assert!(stage.limits.lock().unwrap().look(visit, now).is_ok(), "it has left");
+}
+
+#[test]
+fn a_deadline_begins_with_the_first_attempt_where_nobody_took_its_slots() {
+    let stage = Stage::new(rate(1.0 / 3600.0), |asked, _| match asked.url.path() {
+        "/a" => redirect("/b"),
+        _ => Play::status(200),
+    });
+    let session = stage.recipe.clone().deadline(secs(10.0)).build().unwrap();
+    stage.hand_out();
+    let mut flight = Flight::new(Request::new(Method::GET, "http://one.test/c"), 0);
+    let until = stage.clock.now() + secs(3600.0);
+    let step = flight.step(&session);
+    assert!(matches!(step, Step::Wait { until: at, .. } if at == until), "{step:?}");
+    assert_eq!(flight.deadline(), None);
+    stage.clock.sleep_until(until + secs(100.0));
+    assert!(matches!(flight.step(&session), Step::Done(_)));
+    assert_eq!(flight.started(), Some(until + secs(100.0)));
+
+    // A hop comes after the first attempt.
+    let late = session.get("http://one.test/a").send().unwrap_err();
+    assert_eq!((late.kind(), late.attempts().len()), (ErrorKind::Deadline, 1));
+}
+
+#[test]
+fn a_proxy_that_a_url_names_counts_the_further_copies_as_well() {
+    let stage = Stage::new(rate(1.0), |asked, _| match asked.url.path() {
+        "/a" => redirect("/b"),
+        _ => Play::status(200),
+    });
+    let pool = ProxyPool::parse("p0:1").and_then(|pool| pool.rate_per_proxy(Some(0.1))).unwrap();
+    let recipe = stage.recipe.clone().proxies(pool).limited(Some(Arc::clone(&stage.limits)));
+    let mut request = Request::new(Method::GET, "http://one.test/a");
+    request.overrides.proxies = Some(ProxyMap::all("p0:1".parse().unwrap()));
+    let session = recipe.build().unwrap();
+    assert_eq!(session.send(request).unwrap().status(), 200);
+    let times: Vec<f64> = stage.times().iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [0.0, 10.0]);
+    let stats = recipe.proxy_stats();
+    assert!(stats.iter().all(|proxy| proxy.in_flight == 0), "{stats:?}");
 }

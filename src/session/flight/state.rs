@@ -30,6 +30,8 @@ pub(super) struct Running {
     pub(super) timeouts: Timeouts,
     pub(super) started: Instant,
     pub(super) deadline: Option<Instant>,
+    /// Whether the deadline begins with the next step, since none has found a slot yet.
+    pub(super) put_off: bool,
     pub(super) follow_redirects: bool,
     pub(super) redirects: u32,
     /// The responses that redirected.
@@ -99,7 +101,8 @@ impl Running {
             retry,
             timeouts,
             started,
-            deadline: timeouts.deadline().and_then(|limit| started.checked_add(limit)),
+            deadline: deadline_from(&timeouts, started),
+            put_off: false,
             redirects: 0,
             hops: Vec::new(),
             attempts: Vec::new(),
@@ -117,6 +120,35 @@ impl Running {
             retrying: false,
             over: false,
         })
+    }
+
+    /// Begins the flight now, and its deadline.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.started = now;
+        self.deadline = deadline_from(&self.timeouts, now);
+    }
+
+    /// Lets the deadline of a flight that waits for its first slot begin after that wait.
+    ///
+    /// A deadline is for what the other side takes. How long the slots of a slow run take is up to
+    /// its limits, and a flight that had lost its time to them would say of a site, or of a proxy,
+    /// what was never asked. One that was handed out has its first slots.
+    pub(super) fn put_off_unbegun(&mut self, handed_out: bool) {
+        if !handed_out && self.attempts.is_empty() {
+            self.deadline = None;
+            self.put_off = true;
+        }
+    }
+
+    /// Whether slots were taken for another host than the next attempt goes to.
+    pub(super) fn is_miscounted(&self, session: &Session, counted: Option<&str>) -> bool {
+        self.current.url.host_str() != counted && session.recipe().counts_hosts()
+    }
+
+    /// Sends the flight back for the slots that it has not got.
+    pub(super) fn not_before_its_slot(&mut self, now: Instant) -> Step {
+        self.put_off_unbegun(false);
+        Step::Wait { until: now, reason: WaitReason::Limit }
     }
 
     /// Begins anew with `request`, after the body of a response failed or could not be used; the
@@ -287,6 +319,10 @@ pub(super) const fn exhausted(reason: Exhausted) -> &'static str {
         Exhausted::Other => "other is used up",
         Exhausted::RetryAfter(_) => "Retry-After asks for more than the policy waits",
     }
+}
+
+fn deadline_from(timeouts: &Timeouts, started: Instant) -> Option<Instant> {
+    timeouts.deadline().and_then(|limit| started.checked_add(limit))
 }
 
 fn describe(attempt: &Attempt) -> String {
