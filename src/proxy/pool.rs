@@ -451,6 +451,19 @@ impl ProxyPool {
         }
     }
 
+    /// Gives the slots back that a lease took at `now`, where no attempt is made on it after all.
+    pub(crate) fn give_slots_back(&mut self, index: usize, now: Instant) {
+        let Some(member) = self.members.get_mut(index) else { return };
+        let credential = self.credentials.get_mut(member.credential);
+        let rates = [member.rate.as_mut(), credential.and_then(|of| of.rate.as_mut())];
+        for rate in rates.into_iter().flatten() {
+            // One that was taken later was spaced by this one, which is lost then.
+            if rate.due() == now.checked_add(rate.interval()) {
+                rate.undo();
+            }
+        }
+    }
+
     /// Leases a member again for a visit that was interrupted; `None` where it is not what it was.
     ///
     /// # Errors

@@ -70,6 +70,13 @@ impl Lease {
         }
     }
 
+    /// Gives back the slots that it took at `now`: no attempt is made on this way.
+    fn uncount(&self, now: Instant) {
+        if let Some(held) = &self.0 {
+            lock(&held.pool).give_slots_back(held.member, now);
+        }
+    }
+
     fn give_back(&mut self, verdict: Verdict, rng: &mut Rng) {
         let Some(held) = self.0.take() else { return };
         let now = held.clock.now();
@@ -276,6 +283,8 @@ impl SessionBuilder {
                         }
                         (*numbers.worker, *numbers.url) = before;
                     }
+                    // A host that is left alone must not use up the rates of the proxies.
+                    lease.uncount(ask.now);
                     soonest = Some(soonest.map_or(until, |have| have.min(until)));
                     match route.member {
                         // The pool falls back to what was tried when nothing else is left.

@@ -330,3 +330,27 @@ fn a_proxy_that_a_url_names_counts_the_further_copies_as_well() {
     let stats = recipe.proxy_stats();
     assert!(stats.iter().all(|proxy| proxy.in_flight == 0), "{stats:?}");
 }
+
+#[test]
+fn a_host_that_is_left_alone_uses_up_no_slot_of_a_proxy() {
+    let stage = Stage::new(rate(1000.0), |asked, _| match asked.url.host_str() {
+        Some("tired.test") => Play::status(429).header("Retry-After", "60"),
+        _ => Play::status(200),
+    });
+    let pool = ProxyPool::parse("u:p@p0:1")
+        .and_then(|pool| pool.rate_per_proxy(Some(0.1)))
+        .and_then(|pool| pool.rate_per_credential(Some(0.1)))
+        .unwrap();
+    let session = stage.recipe.clone().host_cooldown(true).proxies(pool).build().unwrap();
+    let step = |url: &str| Flight::new(Request::new(Method::GET, url), 0).step(&session);
+    assert!(!matches!(step("http://tired.test/a"), Step::Failed(_)));
+    stage.clock.advance(secs(10.0));
+    for _ in 0..5 {
+        let answer = step("http://tired.test/b");
+        assert!(matches!(answer, Step::Wait { reason: WaitReason::Cooldown, .. }), "{answer:?}");
+    }
+    // The slot is there for whom it can serve, and once only.
+    assert!(matches!(step("http://other.test/"), Step::Done(_)));
+    assert!(matches!(step("http://other.test/"), Step::Wait { reason: WaitReason::Limit, .. }));
+    assert_eq!(stage.script.attempts(), 2);
+}
