@@ -402,9 +402,12 @@ fn refused_credentials_end_it_at_once_and_show_no_secret() {
     assert_eq!(origin.counts().requests, 0);
     let shown = format!("{error} {error:?} {:?}", error.attempts());
     assert!(!shown.contains("s3cret") && !shown.contains("user"), "{shown}");
-    // Retired: the next URL does not even ask.
+    // Retired: the next URL does not even ask, and tells why, since it may be heard of first.
+    let first = error.message().to_owned();
     let error = session.get(origin.url("/")).send().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ProxyAuth);
+    let wanted = format!("{first}; every proxy has refused its credentials");
+    assert_eq!(error.message(), wanted);
     assert_eq!(proxy.counts().requests, 1);
 }
 

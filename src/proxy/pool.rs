@@ -104,6 +104,8 @@ pub struct ProxyPool {
     per_proxy: Option<usize>,
     per_credential: Option<usize>,
     sessions: Option<SessionPer>,
+    /// What was said when credentials were refused first.
+    refusal: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -151,6 +153,7 @@ impl ProxyPool {
             per_proxy: None,
             per_credential: None,
             sessions: None,
+            refusal: None,
         };
         let mut seen = HashSet::new();
         let mut by_credential: HashMap<(Vec<u8>, Vec<u8>), usize> = HashMap::new();
@@ -331,6 +334,16 @@ impl ProxyPool {
             credential.leases = credential.leases.saturating_sub(1);
             credential.refused |= verdict == Verdict::Auth;
         }
+    }
+
+    /// Keeps what was said when credentials were refused first.
+    pub(crate) fn note_refusal(&mut self, words: &str) {
+        self.refusal.get_or_insert_with(|| words.to_owned());
+    }
+
+    /// What was said when credentials were refused first.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// How many distinct credentials are still accepted.

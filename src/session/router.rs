@@ -54,6 +54,14 @@ impl Lease {
         Self(None)
     }
 
+    /// Keeps the words of a refusal of credentials, for those that find every proxy refused: whose
+    /// failure is heard of first is a matter of luck, and each has to tell the cause.
+    pub(super) fn note_refusal(&self, error: &Error) {
+        if let Some(held) = self.0.as_ref().filter(|_| error.kind() == ErrorKind::ProxyAuth) {
+            lock(&held.pool).note_refusal(error.message());
+        }
+    }
+
     /// Gives the lease back with what the attempt says of the proxy.
     pub(super) fn report(mut self, verdict: Verdict, rng: &mut Rng) {
         self.give_back(verdict, rng);
@@ -296,11 +304,16 @@ impl SessionBuilder {
                 Pick::NotBefore(until) => return Way::NotBefore(until, WaitReason::NoProxy),
                 Pick::AtLimit(until) => return Way::NotBefore(until, WaitReason::Limit),
                 Pick::Never { auth: true } => {
+                    let every = "every proxy has refused its credentials";
+                    let text = match lock(pool).refusal() {
+                        Some(first) => format!("{first}; {every}"),
+                        None => every.to_owned(),
+                    };
                     return Way::None(Error::new(
                         ErrorKind::ProxyAuth,
                         crate::error::Phase::Prepare,
                         crate::error::Fault::Proxy,
-                        "every proxy has refused its credentials",
+                        text,
                     ));
                 }
                 Pick::Never { auth: false } => {

@@ -161,6 +161,7 @@ impl Running {
                     }
                     let host = self.current.url.host_str().unwrap_or_default();
                     session.recipe().restraint.note_error(host, &error, now);
+                    lease.note_refusal(&error);
                     lease.report(verdict_on_proxy(&error), &mut core.rng);
                     if error.kind() == ErrorKind::ProxyAuth && session.other_credentials(&route) {
                         if !self.current.body.can_be_sent() {
